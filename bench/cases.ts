@@ -6,14 +6,14 @@ import { chatRequest, requestOf, type WireName } from './wires.ts';
 
 export interface CaseOptions {
   readonly quick: boolean;
-  /** URLs of stores that are running, by name. */
+  /** URLs of running stores, by name. */
   readonly stores: Readonly<Record<string, string>>;
 }
 
 const TOLLGATE = tollgate('tollgate', 'Tollgate, everything on');
 const BONES = tollgate('bare-bones', 'Tollgate: key, validation, the way of a call', { bareBones: true });
 
-/** Node's young generation, as large as docs/reliability.md measures it. */
+/** Size of Node's young generation, as measured in docs/measurements.md. */
 const YOUNG = ['--max-semi-space-size=64'];
 
 function json(bytes: number): BenchRequest {
@@ -24,14 +24,14 @@ function stream(wire: WireName, chunks: number, intervalMs: number): BenchReques
   return { wire, kind: 'stream', body: chatRequest(500, `m-${chunks}-${intervalMs}`, true) };
 }
 
-/** Stands for "does not end while we look". */
+/** Number of chunks for streams that do not end during a measurement. */
 const ENDLESS = 1_000_000;
 
 function present(...targets: readonly (Target | undefined)[]): readonly Target[] {
   return targets.filter((target) => target !== undefined);
 }
 
-/** Tollgate with a request of its own: of another client format, or for an upstream of another one. */
+/** Tollgate with a different request: another client format, or an upstream of another one. */
 function sending(name: string, label: string, request: BenchRequest): Target {
   return {
     name: `tollgate-${name}`,
@@ -43,7 +43,7 @@ function sending(name: string, label: string, request: BenchRequest): Target {
   };
 }
 
-/** The client formats beside chat, each with the wire that it goes out by; the model says what the upstream shall do. */
+/** Client formats other than chat, each with its upstream format; the model name selects the upstream's response. */
 function formats(kind: BenchRequest['kind'], bytes: number, model: string): readonly Target[] {
   const of = (format: 'messages' | 'responses', wire: WireName, label: string): Target => {
     const provider = wire === 'openai' ? kind : wire;
@@ -57,7 +57,7 @@ function formats(kind: BenchRequest['kind'], bytes: number, model: string): read
   ];
 }
 
-/** Everything that is measured, in order. */
+/** All cases, in order. */
 export function benchCases({ quick, stores }: CaseOptions): readonly Case[] {
   const base = {
     measures: 'requests',
@@ -67,11 +67,11 @@ export function benchCases({ quick, stores }: CaseOptions): readonly Case[] {
     rounds: quick ? 3 : 7,
     leastRounds: quick ? 3 : 5,
     windowMs: quick ? 1000 : 2000,
-    // After 7,000 calls the compiler is done with them.
+    // The compiler needs 7,000 calls.
     warmUp: quick ? 10_000 : 15_000,
   } as const;
   const paced = { measures: 'latency', rate: 300, connections: 256, windowMs: quick ? 2000 : 4000 } as const;
-  // Without Portkey: 1.15.2 answers these streams with 500 ("immutable") and leaves each of them open at the upstream.
+  // Without Portkey: 1.15.2 responds to these streams with 500 ("immutable") and never closes them at the upstream.
   const relay = { ...base, measures: 'chunks', reference: 'bare' } as const;
   const streaming = (chunks: number, intervalMs: number) => ({
     request: stream('openai', chunks, intervalMs),

@@ -1,6 +1,7 @@
 /**
- * What Bedrock takes beside OpenAI, side by side in one run: one chunk of a stream from the vendor's bytes to the canonical chunk, and through
- * the whole gateway to the client; and what it takes to sign a request. `node --import tsx/esm bench/frames.ts`
+ * Compares Bedrock with OpenAI in one run: CPU per stream chunk, from the vendor's bytes to the canonical chunk, and
+ * through the whole gateway to the client. Also measures the signing of a request. `node --import tsx/esm
+ * bench/frames.ts`
  */
 import { createHash } from 'node:crypto';
 import { createEventReader } from '../contract/event-reader.ts';
@@ -78,7 +79,7 @@ const CASES: readonly Case[] = [
   },
 ];
 
-/** Microseconds of CPU a chunk, each in a read of its own. */
+/** CPU per chunk in microseconds, each chunk in a separate read. */
 function measure({ provider: { chat }, model, first, chunk }: Case): number {
   if (!chat) throw new Error('the provider has no chat');
   const decoder = chat.stream({ model, stream: true, created: 1, id: 'bench' });
@@ -93,10 +94,10 @@ function measure({ provider: { chat }, model, first, chunk }: Case): number {
   return (user + system) / CHUNKS;
 }
 
-/** The chunks of a stream that goes through the whole gateway. */
+/** Number of chunks of a stream through the whole gateway. */
 const STREAMED = 400;
 
-/** A provider of a case whose vendor is in this process: each chunk comes by itself. */
+/** Provider of a case with the vendor in this process: chunks arrive one by one. */
 const vendor = definePlugin({
   name: 'vendor',
   kind: 'provider',
@@ -108,7 +109,7 @@ const vendor = definePlugin({
     async function* body(): AsyncGenerator<Uint8Array> {
       yield first;
       for (let left = STREAMED; left > 0; left -= 1) {
-        // As reads of a socket are, one a turn.
+        // Like reads of a socket, one per turn of the event loop.
         await new Promise((resolve) => setImmediate(resolve));
         yield chunk;
       }
@@ -129,7 +130,7 @@ const gateway = await createGateway({
 });
 const key = gateway.announcements.find(({ use }) => use === 'key')?.value;
 
-/** Microseconds of CPU a chunk, from the vendor's bytes to those of the client. */
+/** CPU per chunk in microseconds, from the vendor's bytes to those of the client. */
 async function measureWhole({ model }: Case, at: number): Promise<number> {
   const from = process.cpuUsage();
   const response = await gateway.inject('/v1/chat/completions', {
@@ -146,7 +147,7 @@ async function measureWhole({ model }: Case, at: number): Promise<number> {
 const KEYS = { accessKeyId: 'ASIAEXAMPLE', secretAccessKey: 'wJalrXUtnFEMI', sessionToken: 'x'.repeat(800) };
 const SIZES = [2, 20, 200];
 
-/** Microseconds of CPU to sign a request with a body of so many KB, and to hash the body alone. */
+/** CPU in microseconds for signing a request with a body of this size in KB, and for hashing the body alone. */
 function measureSigning(kb: number, isHash: boolean): number {
   const url =
     'https://bedrock-runtime.us-east-1.amazonaws.com/model/anthropic.claude-sonnet-4-5-20250929-v1%3A0/invoke';
@@ -163,7 +164,7 @@ function measureSigning(kb: number, isHash: boolean): number {
 const best = new Map<string, number>();
 const note = (name: string, us: number): void =>
   void best.set(name, Math.min(best.get(name) ?? Number.POSITIVE_INFINITY, us));
-// Side by side, so that what else runs on the machine hits all of them.
+// Interleaved, so that other load on the machine affects all cases alike.
 for (let round = 0; round < ROUNDS; round += 1) {
   for (const each of CASES) note(`read ${each.name}`, measure(each));
   for (const [at, each] of CASES.entries())

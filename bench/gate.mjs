@@ -1,19 +1,19 @@
 #!/usr/bin/env node
 /**
- * Measures the cost of a call against the yardstick, in measures that a busy machine hardly moves. Needs Node and Linux.
+ * Compares the cost of a call with the yardstick, in figures that depend little on other load. Needs Node and Linux.
  *
  *   node bench/gate.mjs [--workload chat|tools|stream|store] [--store URL] [--body 2] [--conns 32] [--calls 6000] [--rounds 8] [--repeats 1]
  *        [--node PATH] [--flags '…'] [--main dist/cli/main.js] [--check | --bounds]
  *
- * Each workload compares two programs, in turn, by call:
- *   cpu    microseconds of all threads of the process tree (schedstat). A round is counted until SETTLE_MS after its last
- *          response, while the other program rests, so work after the calls counts. Median of the rounds.
+ * Each workload compares two programs alternately. Figures per call:
+ *   cpu    microseconds of all threads of the process tree (schedstat), median of the rounds. A round ends SETTLE_MS after
+ *          its last response, while the other program is idle, so work after the calls is included.
  *   alloc  KB allocated on V8's heap (--trace-gc-nvp)
- *   old    KB that outlived two young collections (promoted): what finished calls leave behind
+ *   old    KB that survived two young collections (promoted): memory that finished calls still hold
  *   write  KB and calls of write (/proc/PID/io), sockets and log included
  *
- * `--check` exits 1 when a figure is above its bound in gate-bounds.json. `--bounds` lowers bounds to the measured figures
- * and a margin; no bound is ever raised.
+ * `--check` exits with 1 if a figure is above its bound in gate-bounds.json. `--bounds` lowers bounds to the measured
+ * figures plus a margin; it never raises one.
  */
 import { fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -42,9 +42,9 @@ const DEFAULTS = {
   conns: '32',
   body: '2',
 };
-/** Room above a measured figure: CPU varies by 7 % on a busy machine, bytes by 2 to 5 %. */
+/** Margin above a measured figure: CPU varies by 7 % on a busy machine, bytes by 2 to 5 %. */
 const MARGINS = { cpu: 1.25, alloc: 1.1, old: 1.1 };
-/** Lowest room for promoted KB, which are small and vary by what else is in the young generation. */
+/** Minimum margin for promoted KB, which are few and depend on the rest of the young generation. */
 const OLD_ROOM_KB = 1;
 
 const TEXT =
@@ -81,8 +81,8 @@ const BUDGETS = [
 ];
 
 /**
- * Two programs each: the second one is held to the first. `path` and `body` are those of a request. `store` compares the gateway on
- * the store of --store with the gateway on SQLite.
+ * Two programs per workload: the second one is compared with the first. `path` and `body` belong to its request. `store` compares the
+ * gateway on the store of --store with the gateway on SQLite.
  */
 const WORKLOADS = {
   chat: (kilobytes) => [
@@ -116,7 +116,7 @@ const WORKLOADS = {
 if (process.env.GATE_VENDOR) startVendor();
 else await run();
 
-/** Starts a vendor that responds at once: with some 2 KB, or with CHUNKS events. */
+/** Starts a vendor that responds immediately, with about 2 KB or with CHUNKS events. */
 function startVendor() {
   const message = { role: 'assistant', content: TEXT.repeat(16) };
   const usage = { prompt_tokens: 319, completion_tokens: 110, total_tokens: 429 };
@@ -211,7 +211,7 @@ async function run() {
   process.exitCode = failed > 0 || (o.check && !isHeld) ? 1 : 0;
 }
 
-/** Prints each figure beside its bound; returns whether all are within. */
+/** Prints each figure with its bound; returns true if all are within. */
 function report(row, figures, bounds) {
   console.log(row);
   let isHeld = bounds !== undefined;
@@ -225,7 +225,7 @@ function report(row, figures, bounds) {
   return isHeld;
 }
 
-/** The bounds for measured figures: no bound rises. */
+/** Bounds for measured figures; no bound rises. */
 function lowered(figures, before = {}) {
   return Object.fromEntries(
     Object.entries(figures).map(([name, value]) => {
@@ -259,7 +259,7 @@ async function startYardstick(o, folder, vendorPort, part) {
   return { ...program, ...part, key: 'secret' };
 }
 
-/** Starts the gateway with every duty on: key, plan, ledger on SQLite, access log, metrics. */
+/** Starts the gateway with all duties enabled: key, plan, ledger on SQLite, access log, metrics. */
 async function startGateway(o, folder, vendorPort, part) {
   fs.mkdirSync(folder);
   const config = path.join(folder, 'tollgate.config.json');
@@ -388,7 +388,7 @@ async function stop({ child }) {
   child.kill('SIGKILL');
 }
 
-/** A process and all below it. */
+/** Process ids of a process and its descendants. */
 function treeOf(pid) {
   try {
     const children = fs
@@ -400,7 +400,7 @@ function treeOf(pid) {
   }
 }
 
-/** Nanoseconds of CPU of all threads of a process tree. */
+/** CPU of all threads of a process tree, in nanoseconds. */
 function cpuOf(root) {
   let total = 0;
   for (const pid of treeOf(root))

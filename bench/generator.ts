@@ -5,15 +5,15 @@ import type { Case } from './measure.ts';
 import { forkProgram, LOAD_CORES } from './programs.ts';
 import type { Running } from './targets/target.ts';
 
-/** Load that runs. */
+/** Running load. */
 export interface Load {
-  /** What was counted since the last mark. */
+  /** Returns counts since the last mark. */
   mark(): Promise<Mark>;
 }
 
-/** The process that makes the load of a case, for all its targets: one that is warm for each of them. */
+/** Process that generates the load of a case for all its targets, so that it is warm for each of them. */
 export interface Generator {
-  /** Loads a gateway as long as the work takes. */
+  /** Loads a gateway until the work is done. */
   run<T>(which: Case, gateway: Running, work: (load: Load) => Promise<T>): Promise<T>;
   stop(): Promise<void>;
 }

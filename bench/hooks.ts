@@ -1,10 +1,11 @@
 /**
- * What hooks cost: CPU of a call through the whole gateway, in memory, without policies, with hooks that do nothing, and of a stream with ten guardrails.
+ * Measures the cost of hooks: CPU of a call through the whole gateway, in memory, without policies, with hooks that do
+ * nothing. Also measures a stream with ten guardrails.
  *
- *   npm run bench:hooks [-- --quick]
+ *     npm run bench:hooks [-- --quick]
  *
- * Compiled, because tsx names every function at run time. Every round runs each set once, interleaved; a figure is the median of the
- * rounds, and a ratio is that of two medians of the same run.
+ * Compiled, because tsx names every function at run time. Every round runs each set once, interleaved. A figure is the
+ * median of the rounds, and a ratio is that of two medians of the same run.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
@@ -17,11 +18,11 @@ import { median } from './numbers.ts';
 const { values } = parseArgs({ options: { quick: { type: 'boolean', default: false } } });
 const ROUNDS = values.quick ? 7 : 25;
 const CALLS = values.quick ? 40 : 200;
-/** How much longer the first round is, which warms up. */
+/** Length of the first round, which warms up, in rounds. */
 const WARM_UP = 5;
 const HOOKS = 10;
 
-/** A policy that looks at each request and changes none. */
+/** Policy that inspects each request without changes. */
 const watcher = definePlugin({
   name: 'watcher',
   kind: 'policy',

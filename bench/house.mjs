@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 // Prints the size of the tree: files and lines of code of each folder, one-importer files, import cycles, casts, long functions.
-// Sizes are printed, not held; test/meta/architecture.test.ts holds cycles and casts.
+// Sizes have no limits; test/meta/architecture.test.ts limits cycles and casts.
 // usage: npm run house [-- --json | --list | --calls]
-//   --calls builds and runs a gateway (bench/walk.mjs, bench/steps.mjs) and reports what a start, a chat, a stream and an agent run.
+//   --calls builds and runs a gateway (bench/walk.mjs, bench/steps.mjs) and reports the code that runs for a start, a chat, a stream and an agent.
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import os from 'node:os';
@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 
 const ROOT = path.resolve(import.meta.dirname, '..');
 
-/** Everything that is shipped or run by the product: a new folder is counted until it is named here. */
+/** Folders and files that the product neither ships nor runs; new folders count as shipped until listed here. */
 const NOT_SHIPPED =
   /^(\.|bench\/|deploy\/|docs\/|examples\/|test\/)|(^|\/)(test|tests|dist|node_modules)\/|\.test\.\w+$/;
 const SOURCE = /\.([cm]?[jt]s|[jt]sx)$/;
@@ -44,7 +44,7 @@ export function readHouse(root = ROOT) {
       casts: countMatches(sources, /as unknown as|\bas never\b|\bas any\b|@ts-expect-error|@ts-ignore/g),
       longFunctions: findLongFunctions(sources).length,
     },
-    /** The files behind the numbers. */
+    /** Files behind the numbers. */
     lists: {
       oneImporterFiles: [...importers].flatMap(([file, [first, ...more]]) =>
         first !== undefined && more.length === 0 ? [`${file} (${first})`] : [],
@@ -55,7 +55,7 @@ export function readHouse(root = ROOT) {
   };
 }
 
-/** The files that git knows or would add, so that a new file counts before it is added. */
+/** Files that git knows or would add, so that a new file counts before it is added. */
 function readSources(/** @type {string} */ root) {
   const args = ['ls-files', '-z', '--cached', '--others', '--exclude-standard'];
   const files = execFileSync('git', args, { cwd: root, encoding: 'utf8' }).split('\0');
@@ -67,18 +67,18 @@ function readSources(/** @type {string} */ root) {
   );
 }
 
-/** `core/calls/`; `core/` for a file that lies in it without a folder of its own. */
+/** `core/calls/`; `core/` for a file directly in it. */
 function roomOf(/** @type {string} */ file) {
   return `${path.posix.dirname(file).split('/').slice(0, 2).join('/')}/`;
 }
 
-/** Lines without comments and blank lines: close enough for formatted code. */
+/** Lines without comments and blank lines; approximate, sufficient for formatted code. */
 function countCode(/** @type {string} */ text) {
   const code = text.replaceAll(/^\s*\/\*[\s\S]*?\*\/\s*$/gm, '');
   return code.split('\n').filter((line) => line.trim() !== '' && !/^\s*\/\//.test(line)).length;
 }
 
-/** `direct` has only imports: a file that passes names on (`export … from`) does not use them. */
+/** `direct` has only imports: a re-export (`export … from`) does not use the names. */
 function readImports(/** @type {Map<string, string>} */ sources) {
   const statement = /^\s*(import|export)\s[^'";]*?\sfrom\s+'(\.[^']+)'|^\s*(import)\s+'(\.[^']+)'/gm;
   const call = /\b(?:import|new URL)\(\s*'(\.[^']+)'/g;
@@ -108,7 +108,7 @@ function readImports(/** @type {Map<string, string>} */ sources) {
   return { direct, all };
 }
 
-/** Circles of imports, types counted: a type that points back makes two files that cannot be read alone (Tarjan). */
+/** Import cycles, type imports included: two files with such a cycle cannot be read separately (Tarjan). */
 function findCircles(/** @type {Map<string, Set<string>>} */ graph) {
   const index = new Map();
   const low = new Map();
@@ -148,7 +148,7 @@ function findLongFunctions(/** @type {Map<string, string>} */ sources) {
 }
 
 /**
- * Builds the product into a folder of its own, starts it twice, and returns what actions take.
+ * Builds the product into a separate folder, starts it twice, and returns the cost of actions.
  * @returns {Record<string, Record<string, number>>}
  */
 export function measureCalls() {
@@ -169,8 +169,8 @@ export function measureCalls() {
     const walks = JSON.parse(run('bench/walk.mjs', '--json', folder));
     const steps = JSON.parse(run('bench/steps.mjs', '--json', folder));
     const rows = ['start', 'chat', 'stream', 'agent'].map((action) => {
-      const { files, functions } = walks[action];
-      return [action, { files, functions }];
+      const { files, functions, named } = walks[action];
+      return [action, { files, functions, named }];
     });
     return { ...Object.fromEntries(rows), 'warm chat': steps };
   } finally {
@@ -178,7 +178,7 @@ export function measureCalls() {
   }
 }
 
-/** Without what a test runner sets for its own children. */
+/** Environment without the variables that a test runner sets for its children. */
 function plainEnvironment() {
   const { NODE_OPTIONS: _options, ...env } = process.env;
   return env;

@@ -1,8 +1,9 @@
 /**
- * What one live list of calls (`GET /api/core/admin/calls?follow=true`, as the console opens it) costs the gateway: CPU of its main thread a
- * call, with a reader and without one in turns. The gateway is a process of its own on sqlite, calls come at a fixed rate.
+ * Measures the cost of one live list of calls (`GET /api/core/admin/calls?follow=true`, as opened by the console): CPU
+ * of the gateway's main thread per call, alternately with and without a reader. The gateway is a separate process on
+ * sqlite, and calls arrive at a fixed rate.
  *
- *   node --import tsx/esm bench/live-tail.ts [--rate 200 --seconds 10 --rounds 5]
+ *     node --import tsx/esm bench/live-tail.ts [--rate 200 --seconds 10 --rounds 5]
  */
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
@@ -33,7 +34,7 @@ try {
     await response.arrayBuffer();
   }
 
-  /** Microseconds of CPU of the gateway a call. */
+  /** CPU of the gateway per call, in microseconds. */
   async function measure(): Promise<number> {
     const before = workedMs(pid);
     const startedMs = performance.now();

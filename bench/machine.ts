@@ -16,7 +16,7 @@ export interface Machine {
   readonly versions: Readonly<Record<string, string>>;
 }
 
-/** What a figure depends on. */
+/** Describes the machine and programs that figures depend on. */
 export function describeMachine(): Machine {
   const [first] = os.cpus();
   return {
@@ -37,7 +37,7 @@ export function describeMachine(): Machine {
 
 function readNginx(program: string | undefined): string {
   if (!program) return 'not installed';
-  // It says so on standard error.
+  // nginx prints its version on standard error.
   const text = execFileSync('sh', ['-c', `"${program}" -v 2>&1`]).toString();
   return /nginx\/([\d.]+)/.exec(text)?.[1] ?? text;
 }

@@ -5,9 +5,9 @@ import { sleep } from './programs.ts';
 import { ratioOf } from './report.ts';
 import type { BenchRequest, Running, Target, Upstreams } from './targets/target.ts';
 
-/** What one round measured of one target. Absent fields were not measured. */
+/** Measurements of one target in one round. Absent fields were not measured. */
 export interface Sample {
-  /** CPU of the gateway's processes, in microseconds, for each request or chunk. */
+  /** CPU of the gateway's processes per request or chunk, in microseconds. */
   readonly cpuUs?: number;
   readonly perSecond?: number;
   /** Milliseconds: of a whole request, or from the upstream's chunk to the caller's. */
@@ -22,19 +22,19 @@ export interface Case {
   readonly id: string;
   readonly title: string;
   readonly measures: 'requests' | 'latency' | 'chunks' | 'memory' | 'boot';
-  /** The target that the others are divided by. */
+  /** Target by which the others are divided. */
   readonly reference: string;
   readonly targets: readonly Target[];
   readonly request: BenchRequest;
   readonly connections: number;
   readonly rate?: number;
-  /** The most rounds; the case ends after `leastRounds` (all, unless set) when they agree. */
+  /** Maximum number of rounds; the case ends after `leastRounds` (default: all) if the rounds agree. */
   readonly rounds: number;
   readonly leastRounds?: number;
   readonly windowMs: number;
-  /** Requests or chunks that a target sees before it is measured; {@link WARM_UP} unless set. */
+  /** Requests or chunks of a target before it is measured; default {@link WARM_UP}. */
   readonly warmUp?: number;
-  /** How long no target gets a request before each round but the first. */
+  /** Pause before each round but the first. */
   readonly restMs?: number;
 }
 
@@ -42,7 +42,7 @@ export interface TargetResult {
   readonly name: string;
   readonly label: string;
   readonly samples: readonly Sample[];
-  /** Why there are no samples, such as responses that were errors. */
+  /** Reason for missing samples, such as responses that were errors. */
   error?: string;
 }
 
@@ -54,19 +54,19 @@ export interface CaseResult {
   readonly targets: readonly TargetResult[];
 }
 
-/** Requests until the compiler has seen the hot path. */
+/** Requests until the compiler has optimized the hot path. */
 const WARM_UP = 8000;
 const WARM_UP_MIN_MS = 500;
-/** The most that a warm-up waits for each of its requests. */
+/** Longest warm-up per request. */
 const WARM_UP_MAX_MS_EACH = 1;
-/** How many callers warm up a target that then gets requests at a rate: by that alone it would take half a minute. */
+/** Number of callers that warm up a target with a fixed rate: at that rate alone it would take half a minute. */
 const WARM_UP_CONNECTIONS = 32;
 const SETTLE_MS = 200;
 
-/** How far apart, in parts of their median, the ratios of a target may be for its rounds to agree. */
+/** Largest spread of a target's ratios, relative to their median, for rounds to agree. */
 const AGREEMENT = 0.06;
 
-/** Runs a case: all targets up, then round after round one after the other, so that a busy machine is busy for all. */
+/** Runs a case: starts all targets, then measures them in turn each round, so that a busy machine affects all. */
 export async function measureCase(
   which: Case,
   upstreams: Upstreams,
@@ -110,7 +110,7 @@ export async function measureCase(
 
 type Collected = TargetResult & { readonly samples: Sample[] };
 
-/** At once. One that does not start fails alone. */
+/** Starts targets concurrently. A target that fails to start fails alone. */
 function startAll(
   targets: readonly Target[],
   results: readonly Collected[],
@@ -127,7 +127,7 @@ function startAll(
   );
 }
 
-/** Whether more rounds would only say the same: every target's ratios to the reference are close together. */
+/** True if more rounds would not change the result: each target's ratios to the reference are close. */
 function doesAgree(result: CaseResult): boolean {
   return result.targets.every((target) => {
     if (target.error) return true;
@@ -164,7 +164,7 @@ async function measureLoad(which: Case, gateway: Running, generator: Generator, 
   });
 }
 
-/** A busy machine takes longer to get as far, so it is requests that count: fast targets are warm in half a second. */
+/** Warm-up counts requests, since a busy machine needs more time: fast targets are warm in half a second. */
 async function warmUp(load: Load, requests = WARM_UP): Promise<void> {
   const began = performance.now();
   for (let seen = 0; ; ) {
@@ -176,12 +176,12 @@ async function warmUp(load: Load, requests = WARM_UP): Promise<void> {
   }
 }
 
-/** Cases for which a gateway is started anew every time. */
+/** Measures cases that start the gateway again every time. */
 async function measureAlone(which: Case, target: Target, upstreams: Upstreams, generator: Generator): Promise<Sample> {
   const gateway = await target.start(upstreams);
   try {
     if (which.measures === 'boot') return { bootMs: gateway.bootMs, rssMb: residentBytes(gateway.pid) / 2 ** 20 };
-    // Some streams first: code that is compiled and pools that are filled are no stream's memory.
+    // Run some streams first: compiled code and filled pools do not belong to a stream's memory.
     await generator.run({ ...which, connections: 50 }, gateway, () => sleep(1000));
     await sleep(500);
     const before = residentBytes(gateway.pid);

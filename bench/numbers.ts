@@ -8,7 +8,7 @@ export function median(values: readonly number[]): number {
   return percentile(values, 50);
 }
 
-/** The middle of all values, with the least and the most. */
+/** Median of all values, with minimum and maximum. */
 export interface Spread {
   readonly median: number;
   readonly min: number;

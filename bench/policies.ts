@@ -1,11 +1,13 @@
 /**
- * What auth, limits and the ledger cost a call, by store: CPU of the gateway's process (user + system) and time, per call.
+ * Measures the cost of auth, limits and the ledger by store: CPU of the gateway's process (user + system) and time, per
+ * call.
  *
- *   npm run bench:policies [-- --quick --only memory,sqlite]
+ *     npm run bench:policies [-- --quick --only memory,sqlite]
  *
- * Compiled, because tsx names every function at run time. Calls run through a generation in this process, without HTTP and
- * with a provider that responds at once, so that nothing else is in the figures. Every round runs each store and each set
- * of policies once, interleaved; a figure is the median of the rounds, less that of the same call with none.
+ * Compiled, because tsx names every function at run time. Calls run through a generation in this process, without HTTP
+ * and with a provider that responds immediately, so that the figures include nothing else. Every round runs each store
+ * and each set of policies once, interleaved. A figure is the median of the rounds, less that of the same call without
+ * policies.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -32,7 +34,7 @@ const CALLS = values.quick ? 1000 : 3000;
 const PARALLEL = 32;
 
 const RATES = { rpm: 1_000_000_000, tpm: 1_000_000_000_000 };
-/** From nothing to everything; the figures are differences to the first. */
+/** From no policies to all; figures are differences to the first set. */
 const SETS: Readonly<Record<string, object>> = {
   none: { billing: 'off' },
   auth: { billing: 'off', auth: true },
@@ -56,10 +58,10 @@ const SETS: Readonly<Record<string, object>> = {
 };
 
 interface Subject {
-  /** The key it made, when it was the first on its store. */
+  /** Created key, if it was the first on its store. */
   readonly key: string | undefined;
   call(): Promise<void>;
-  /** Has the store do what it put off: that is part of the cost. */
+  /** Flushes deferred work of the store, which is part of the cost. */
   finish(): Promise<unknown>;
   close(): Promise<void>;
 }
@@ -69,7 +71,7 @@ const log = createLogger({ level: 'silent', destination: new Writable() });
 const REQUEST = { model: 'echo', max_tokens: 50, messages: [{ role: 'user' as const, content: 'Hello there, you.' }] };
 const NOBODY: Principal = Object.freeze({ credential: 'key', userId: 'local', account: 'local', keyId: 'k' });
 
-/** A gateway without its server. */
+/** Starts a gateway without its server. */
 async function startSubject(name: string, store: string, set: object, known: string | undefined): Promise<Subject> {
   const { auth, ...config } = set as { auth?: boolean };
   const own = path.join(folder, name.replace(/\W+/g, '-'));
@@ -118,7 +120,7 @@ async function authenticate(deps: CallDeps, credential: string): Promise<Princip
   });
 }
 
-/** Calls that come over sockets begin in turns of their own. */
+/** Calls over sockets start in separate turns of the event loop. */
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
@@ -158,7 +160,7 @@ for (const [name, program, start] of [
 const subjects: { readonly store: string; readonly set: string; readonly subject: Subject; readonly calls: number }[] =
   [];
 for (const [store, address] of Object.entries(stores)) {
-  // On a server all sets share a store, whose first key is made once.
+  // On a database server all sets share a store, whose first key is created once.
   let key: string | undefined;
   for (const [set, config] of Object.entries(SETS)) {
     const name = `${store} ${set}`;
@@ -173,7 +175,7 @@ for (let round = 0; round <= ROUNDS; round += 1) {
   process.stderr.write(`round ${round} of ${ROUNDS}\n`);
   for (const { store, set, subject, calls } of subjects) {
     const { cpu, wall } = await measure(subject, calls);
-    // Rounds before the first warm up.
+    // Rounds before the first one warm up.
     if (round === 0) continue;
     const key = `${store}|${set}`;
     const known = samples.get(key) ?? { cpu: [], wall: [] };

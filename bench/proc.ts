@@ -1,12 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Kernel ticks a second of /proc/<pid>/stat; Linux has shown 100 to programs for twenty years. */
+/** Kernel ticks per second in /proc/<pid>/stat: Linux has reported 100 to programs for twenty years. */
 const TICKS_PER_SECOND = 100;
 const PAGE_BYTES = 4096;
 
 /**
- * CPU time of a process, its threads and its children, in microseconds (user + system). Nanoseconds of the scheduler
- * where the kernel counts them, else ticks of 10 ms.
+ * CPU time of a process, its threads and its children, in microseconds (user + system). Uses scheduler nanoseconds if
+ * the kernel counts them, else ticks of 10 ms.
  */
 export function cpuMicros(pid: number): number {
   return family(pid).reduce((sum, each) => sum + (scheduledMicros(each) ?? tickedMicros(each)), 0);
@@ -32,7 +32,7 @@ function scheduledMicros(pid: number): number | undefined {
 }
 
 function tickedMicros(pid: number): number {
-  // The name in the second field may hold blanks.
+  // The name in the second field may contain spaces.
   const fields = read(`/proc/${pid}/stat`).split(') ')[1]?.split(' ') ?? [];
   return ((Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) * 1_000_000) / TICKS_PER_SECOND;
 }

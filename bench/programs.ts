@@ -6,14 +6,14 @@ import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** The gateway under test has a processor of its own; load and upstream share the other. */
+/** Core of the gateway under test; load and upstream share the other one. */
 export const GATEWAY_CORES = '0';
 export const LOAD_CORES = os.cpus().length > 1 ? '1' : '0';
 
-/** How long a program may take to be ready, and to go. */
+/** Time limits for a program to become ready, and to stop. */
 const START_MS = 60_000;
 const STOP_MS = 5_000;
-/** How much of what a program said is told when it does not start. */
+/** Length of a program's output in the error about a failed start. */
 const MAX_SAID = 1000;
 
 export interface Program {
@@ -24,20 +24,20 @@ export interface Program {
 
 const running = new Set<Program>();
 
-/** Finds a program of the system, or returns undefined. */
+/** Finds a system program; undefined if it is missing. */
 export function findProgram(name: string): string | undefined {
   const folders = [...(process.env['PATH'] ?? '').split(':'), '/usr/sbin', '/usr/local/bin', '/usr/bin'];
   return folders.map((folder) => path.join(folder, name)).find((file) => existsSync(file));
 }
 
-/** Pinning helps on an idle machine and starves on a busy one. */
+/** Pinning helps on an idle machine, and starves programs on a busy one. */
 const TASKSET = process.env['BENCH_UNPINNED'] ? undefined : findProgram('taskset');
 
 function pinned(command: string, args: readonly string[], cores: string): [string, string[]] {
   return TASKSET ? [TASKSET, ['-c', cores, command, ...args]] : [command, [...args]];
 }
 
-/** Starts any program; `until` is called until it returns something. */
+/** Starts any program; calls `until` repeatedly until it returns a value. */
 export async function startProgram<T>(
   command: string,
   args: readonly string[],
@@ -63,7 +63,7 @@ export async function startProgram<T>(
   }
 }
 
-/** Starts a program of this folder, which says when it is ready by its first message. */
+/** Starts a program of this folder; its first message reports that it is ready. */
 export async function forkProgram<T>(
   file: string,
   args: readonly string[],
@@ -98,7 +98,7 @@ function own(child: ChildProcess): Program {
   return program;
 }
 
-/** Ends what is still running; also called when the bench is interrupted. */
+/** Stops all running programs; also called on interruption of the bench. */
 export async function stopAll(): Promise<void> {
   await Promise.all([...running].map((program) => program.stop()));
 }

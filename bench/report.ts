@@ -12,7 +12,7 @@ export interface BenchResult {
 
 type Figure = readonly [field: keyof Sample, label: string];
 
-/** The figures whose ratios to the reference are told; the first is what a case is about. */
+/** Figures whose ratios to the reference are reported, the main one first. */
 const RATIOS: Readonly<Record<CaseResult['measures'], readonly [Figure, ...Figure[]]>> = {
   requests: [
     ['cpuUs', 'CPU'],
@@ -63,7 +63,7 @@ const COLUMNS: Readonly<Record<CaseResult['measures'], readonly (readonly [keyof
   ],
 };
 
-/** The ratio of a target's figure (the main one unless set) to the reference's of the same round, over all rounds. */
+/** Ratio of a target's figure (default: the main one) to the reference's in the same round, over all rounds. */
 export function ratioOf(
   result: CaseResult,
   name: string,

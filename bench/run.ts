@@ -1,6 +1,6 @@
 /**
- * Measures the gateway against others: `npm run bench`, `npm run bench -- --quick`, `npm run bench -- --only requests,boot`.
- * Prints a table, and writes it and the raw samples to `bench/results/`.
+ * Compares the gateway with others: `npm run bench`, `npm run bench -- --quick`, `npm run bench -- --only
+ * requests,boot`. Prints a table, and writes it and the raw samples to `bench/results/`.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -69,7 +69,7 @@ async function main(): Promise<void> {
       say(`${each.id} FAILED: ${(error as Error).message}`);
       process.exitCode = 1;
     }
-    // After every case, so that a run that is interrupted has written what it measured.
+    // Written after every case, so that an interrupted run keeps its measurements.
     write(base, machine, results);
   }
   const report = readFileSync(`${base}.md`, 'utf8');

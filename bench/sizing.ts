@@ -1,10 +1,10 @@
 /**
- * What a gateway needs, for docs/operate.md: memory of a process that idles, and of each open stream; CPU of a call by store, of a chunk,
- * and of a connection with TLS. Under two minutes.
+ * Measures resources of a gateway for docs/measurements.md. Memory of an idle process and of each open stream; CPU per call
+ * by store, per chunk, and per TLS connection. Takes less than two minutes.
  *
- *   npm run bench:sizing
+ *     npm run bench:sizing
  *
- * It is CPU that counts: how many calls a second one processor takes follows from it, also where others use the machine.
+ * Measures CPU rather than throughput: calls per second of one core follow from it, even on a shared machine.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -42,7 +42,7 @@ const say = (text: string): void => void process.stderr.write(`${text}\n`);
 const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-sizing-'));
 const servers: TestServer[] = [];
 
-/** The URLs of the stores that can be had here, by name. */
+/** URLs of the available stores, by name. */
 async function startStores(): Promise<Readonly<Record<string, string>>> {
   if (REDIS_SERVER) servers.push(await startRedisServer());
   if (POSTGRES) servers.push(await startPostgresServer());
@@ -50,7 +50,7 @@ async function startStores(): Promise<Readonly<Record<string, string>>> {
   return { sqlite: 'sqlite:./data', ...Object.fromEntries(urls) };
 }
 
-/** What the rounds of a case measured, by target. */
+/** Samples of all rounds of a case, by target. */
 async function measure(which: Case, upstreams: Upstreams): Promise<Readonly<Record<string, readonly Sample[]>>> {
   const { targets } = await measureCase(which, upstreams, say);
   return Object.fromEntries(
@@ -61,7 +61,7 @@ async function measure(which: Case, upstreams: Upstreams): Promise<Readonly<Reco
   );
 }
 
-/** CPU of the gateway for a new connection with TLS and one request on it, in microseconds, round by round. */
+/** CPU of the gateway for a new TLS connection and one request on it, in microseconds, round by round. */
 async function measureHandshakes(upstreams: Upstreams): Promise<readonly Sample[]> {
   const { cert, key } = createSelfSigned();
   const files = { cert: path.join(folder, 'tls.crt'), key: path.join(folder, 'tls.key') };
@@ -92,7 +92,7 @@ async function measureHandshakes(upstreams: Upstreams): Promise<readonly Sample[
   }
 }
 
-/** The median of some rounds, and between what they lie. */
+/** Median of some rounds, with their range. */
 function describe(samples: readonly Sample[] = [], field: keyof Sample, unit: string): string {
   const values = samples.flatMap((sample) => sample[field] ?? []);
   const [least, most] = [Math.min(...values), Math.max(...values)];

@@ -1,7 +1,8 @@
 #!/usr/bin/env node
-// What one warm chat takes, counted: promises, timers, SQL statements and transactions, kilobytes allocated (sampled). Counts
-// do not depend on how busy the machine is. Everything is on: key, plan, ledger on sqlite, metrics, access log.
-// usage, in a process of its own: node bench/steps.mjs [--json] [FOLDER that has dist/, after npm run build]
+// Counts the steps of one warm chat: promises, timers, SQL statements and transactions, kilobytes allocated (sampled).
+// Counts do not depend on the load of the machine. All duties are enabled: key, plan, ledger on sqlite, metrics, access
+// log.
+// usage, in a separate process: node bench/steps.mjs [--json] [FOLDER with dist/, after npm run build]
 import { createHook } from 'node:async_hooks';
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,11 +16,11 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const WARM_CALLS = 1500;
 const CALLS = 500;
-/** What is written behind a call (batches of the store) is counted with it. */
+/** Deferred writes of a call (batches of the store) are included. */
 const SETTLE_MS = 300;
 
 /**
- * Starts the gateway that is built in `root`, and a vendor and a client in another process; returns figures of one call.
+ * Starts the gateway built in `root`, with a vendor and a client in another process; returns figures of one call.
  * @param {string} root
  */
 export async function measureSteps(root) {
@@ -90,7 +91,7 @@ async function sampleAllocation(work) {
   return sum(profile.head);
 }
 
-/** The driver of sqlite that the gateway imports is replaced by one that counts: the driver's classes cannot be patched. */
+/** Replaces the sqlite driver of the gateway by one that counts: the driver's classes cannot be patched. */
 function countStatements(root, count) {
   globalThis.countStatement = count;
   const own = JSON.stringify(path.join(root, 'package.json'));
@@ -130,7 +131,7 @@ function configOf(baseUrl) {
   };
 }
 
-/** The other process: a vendor that responds at once, and a client of calls one after the other on one connection. */
+/** The other process: a vendor that responds immediately, and a client with sequential calls on one connection. */
 function servePeer() {
   const message = { role: 'assistant', content: 'x'.repeat(1500), refusal: null };
   const choices = [{ index: 0, message, logprobs: null, finish_reason: 'stop' }];

@@ -1,6 +1,6 @@
 /**
- * The upstream of the bench: sends whole JSON, or a stream in OpenAI's, Gemini's or Anthropic's format. The model's
- * name says what: `m-<chunks>-<ms between chunks>`. Every chunk carries the time at which it was written.
+ * Upstream of the bench: sends whole JSON, or a stream in OpenAI's, Gemini's or Anthropic's format. The model name
+ * selects the response: `m-<chunks>-<ms between chunks>`. Every chunk carries its time of writing.
  */
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -46,7 +46,7 @@ function stream(res: ServerResponse, wire: WireName, count: number, intervalMs: 
     return false;
   };
   if (intervalMs === 0) {
-    // Each event in a packet of its own, as fast as the reader takes them.
+    // Each event in a separate packet, as fast as the reader accepts them.
     const run = () => {
       if (res.destroyed || left < 0) return;
       if (next()) setImmediate(run);
@@ -55,12 +55,12 @@ function stream(res: ServerResponse, wire: WireName, count: number, intervalMs: 
     run();
     return;
   }
-  // The first at once; after it, streams that were opened together must not beat together.
+  // The first chunk immediately; later ones with an offset, so that concurrent streams do not send in the same instant.
   next();
   setTimeout(() => {
     if (res.destroyed) return;
     const timer = setInterval(() => {
-      // Who does not read gets no more: an abandoned stream must not swamp the others.
+      // Slow readers get no more chunks: an abandoned stream must not affect the others.
       if (!res.writableNeedDrain) next();
     }, intervalMs);
     res.once('close', () => clearInterval(timer));

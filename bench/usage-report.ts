@@ -1,12 +1,14 @@
 /**
- * How long reports and the first page of every list take over a month of two million calls, asked by HTTP as operators do: medians of the
- * time and of this process's CPU (gateway and client), and the longest that the event loop worked without a turn for others, `/livez` among
- * them. In milliseconds. On sqlite, and on Redis and Postgres where their servers are installed.
+ * Measures reports and first pages of every list over a month of two million calls, requested over HTTP as by
+ * operators. Prints medians of the time and of this process's CPU (gateway and client) in milliseconds. Prints the
+ * longest block of the event loop too, since it delays `/livez`. Runs on sqlite, and on Redis and Postgres if their
+ * servers are installed.
  *
- *   npm run bench:usage [-- --stores sqlite,redis,postgres --calls 100000 --rounds 9]
+ *     npm run bench:usage [-- --stores sqlite,redis,postgres --calls 100000 --rounds 9]
  *
- * Fills a new store with records of 50 users, 80 keys and 6 models over 30 days, as the ledger writes them, with an account, a key and an
- * entry of the audit log for every twenty calls, and a thousand budgets; over the network with as many calls as `--server-calls` says.
+ * Fills a new store with records of 50 users, 80 keys and 6 models over 30 days, in the format of the ledger. Every
+ * twenty calls add an account, a key and an audit entry; there are a thousand budgets. Database servers get
+ * `--server-calls` calls.
  */
 
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -42,10 +44,10 @@ const [USERS, KEYS, MODELS, DAYS] = [50, 80, 6, 30];
 const DAY_MS = 86_400_000;
 const START = Date.UTC(2026, 9, 1);
 const BATCH = 10_000;
-/** How many calls there are for an account, a key and an entry of the audit log. */
+/** Number of calls per account, key and audit entry. */
 const EVERY = 20;
 
-/** The call number `n` of so many in the month. Which key, model and tag it has looks random, and is the same in every run. */
+/** Returns call `n` of the month's calls. Key, model and tag look random, but are the same in every run. */
 function callOf(n: number, calls: number): CallFacts {
   const mixed = Math.imul(n + 1, 2_654_435_761) >>> 0;
   const key = mixed % KEYS;
@@ -65,7 +67,7 @@ function callOf(n: number, calls: number): CallFacts {
   };
 }
 
-/** The calls as sqlite's ledger writes them, straight into its tables, with an account for every twenty. */
+/** Writes the calls into sqlite's tables directly, in the format of its ledger, with an account for every twenty. */
 async function fillSqlite(folder: string, calls: number): Promise<void> {
   const database = await openDatabase({ folder });
   const writer = new Writer(database, folder);
@@ -92,7 +94,7 @@ async function fillSqlite(folder: string, calls: number): Promise<void> {
   closeDatabase(database);
 }
 
-/** How many writes a server works on at once. */
+/** Concurrent writes on a database server. */
 const AT_ONCE = 256;
 
 async function inTurns(count: number, write: (n: number) => Promise<unknown>): Promise<void> {
@@ -100,7 +102,7 @@ async function inTurns(count: number, write: (n: number) => Promise<unknown>): P
     await Promise.all(Array.from({ length: Math.min(AT_ONCE, count - first) }, (_, at) => write(first + at)));
 }
 
-/** The same by the ledger's own operations. */
+/** Writes the calls through the ledger's own operations. */
 async function fillServer({ ledger }: Store, calls: number): Promise<void> {
   await inTurns(calls, async (n) => {
     const facts = callOf(n, calls);
@@ -114,12 +116,12 @@ async function fillServer({ ledger }: Store, calls: number): Promise<void> {
 
 const NO_LOG: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => NO_LOG };
 
-/** Keys and entries of the audit log, as the gateway writes them. */
+/** Writes keys and audit entries, like the gateway. */
 async function fillLists(store: Store, count: number): Promise<void> {
   const registry = new Registry();
   const ofKeys = createInstanceStore(() => store, registry, { group: 'auth', name: 'api-key' });
   const own = createInstanceStore(() => store, registry, { group: 'core', name: 'core' });
-  const keys = createRecords({ keyv: ofKeys.keyv, log: NO_LOG, records: createRecordBook(own) });
+  const keys = createRecords({ keyv: ofKeys.keyv, log: NO_LOG, books: { records: createRecordBook(own) } });
   const index = createKeyIndex(ofKeys.sets);
   const audit = createAuditLog({ store: own, keepForMs: 730 * DAY_MS, log: NO_LOG });
   await inTurns(count, async (n) => {
@@ -135,7 +137,7 @@ async function fillLists(store: Store, count: number): Promise<void> {
 }
 
 const MONTH = 'from=2026-10-01&to=2026-10-31';
-/** Reports, and the first page of every list. */
+/** Measured reports, and the first page of every list. */
 const ASKED: Readonly<Record<string, string>> = {
   'usage of the month by user': `/usage?by=user&${MONTH}`,
   'usage of the month by model': `/usage?by=model&${MONTH}`,
@@ -173,15 +175,15 @@ const ASKED: Readonly<Record<string, string>> = {
   teams: '/teams',
 };
 
-/** The CPU of this process since then, in milliseconds. */
+/** CPU of this process since then, in milliseconds. */
 function workedSince(before: NodeJS.CpuUsage): number {
   const { user, system } = process.cpuUsage(before);
   return (user + system) / 1000;
 }
 
 /**
- * A row of the table: the name, the time, the CPU, and the longest that others waited for the event loop. Of that what this process worked
- * counts, not what other processes of the machine had of its core.
+ * Measures a row of the table: name, time, CPU, and the longest block of the event loop. The block counts work of this
+ * process alone, not of other processes on the same core.
  */
 async function measure(name: string, ask: () => Promise<unknown>): Promise<string> {
   const times: number[] = [];

@@ -1,25 +1,26 @@
 #!/usr/bin/env node
-// What a maintainer has to read to follow one action: every file and function of the product that ran for it, by V8's
-// precise coverage, which changes nothing in the source.
-// usage, in a process of its own: node bench/walk.mjs [--json | --detail chat] [FOLDER that has dist/, after npm run build]
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+// Lists the code that a maintainer has to read to follow one action: every file and function of the product that ran
+// for it. Uses V8's precise coverage, which does not change the source.
+// usage, in a separate process: node bench/walk.mjs [--json | --detail chat] [FOLDER with dist/, after npm run build]
+import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import inspector from 'node:inspector/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
-/** A timer that happens to run during an action adds functions, so the smallest of some rounds counts. */
+/** A timer during an action adds functions, so the smallest of several rounds counts. */
 const ROUNDS = 12;
 const SETTLE_MS = 300;
 
 /**
- * Starts the gateway that is built in `root` and returns what each action ran, by its name.
+ * Starts the gateway built in `root` and returns the functions that each action ran, by action.
  * @param {string} root
- * @returns {Promise<Record<string, { files: number, coreFiles: number, functions: number, calls: Record<string, string[]> }>>}
+ * @returns {Promise<Record<string, { files: number, coreFiles: number, functions: number, named: number, calls: Record<string, string[]> }>>}
  */
 export async function measureWalks(root) {
-  const dist = `${pathToFileURL(path.join(root, 'dist')).href}/`;
+  // `dist` is a link to the newest build; V8 reports the paths of the build.
+  const dist = `${pathToFileURL(realpathSync(path.join(root, 'dist'))).href}/`;
   const session = new inspector.Session();
   session.connect();
   await session.post('Profiler.enable');
@@ -35,7 +36,7 @@ export async function measureWalks(root) {
   const { createGateway } = await import(`${dist}core/gateway.js`);
   const open = () => createGateway({ configPath, cwd: folder, env: { ...process.env }, log: SILENT, port: 0 });
 
-  // Right after another one: what is leased for a second is there on a busy machine too.
+  // Measured right after the same action: leases of a second are then present on a busy machine too.
   const measure = async (action, before) => {
     await before?.();
     await session.post('Profiler.takePreciseCoverage');
@@ -63,6 +64,8 @@ export async function measureWalks(root) {
   }
 }
 
+const ANONYMOUS = '(anonymous)';
+
 function readCoverage(scripts, dist) {
   const calls = {};
   for (const { url, functions } of scripts) {
@@ -72,14 +75,16 @@ function readCoverage(scripts, dist) {
       // The function at the start is the module itself.
       if (count === 0 || (functionName === '' && startOffset === 0)) continue;
       const file = url.slice(dist.length).replace(/\.js$/, '.ts');
-      calls[file] = [...(calls[file] ?? []), `${functionName || '(anonymous)'}×${count}`];
+      calls[file] = [...(calls[file] ?? []), `${functionName || ANONYMOUS}×${count}`];
     }
   }
   const files = Object.keys(calls);
+  const ran = Object.values(calls).flat();
   return {
     files: files.length,
     coreFiles: files.filter((file) => file.startsWith('core/')).length,
-    functions: Object.values(calls).reduce((total, names) => total + names.length, 0),
+    functions: ran.length,
+    named: ran.filter((name) => !name.startsWith(ANONYMOUS)).length,
     calls,
   };
 }
@@ -122,7 +127,7 @@ function configOf(vendorUrl) {
   };
 }
 
-/** A vendor of chat and speech in this process; below `/down` it is overloaded. */
+/** Vendor of chat and speech in this process; below `/down` it is overloaded. */
 async function startVendor() {
   const server = http.createServer(async (request, response) => {
     const parts = [];
@@ -175,10 +180,10 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const walks = await measureWalks(path.resolve(root));
   if (args.includes('--json')) console.log(JSON.stringify(walks, null, 2));
   else {
-    console.log('action      files  in core  functions');
-    for (const [action, { files, coreFiles, functions }] of Object.entries(walks))
+    console.log('action      files  in core  functions  with a name');
+    for (const [action, { files, coreFiles, functions, named }] of Object.entries(walks))
       console.log(
-        `${action.padEnd(12)}${String(files).padStart(5)}${String(coreFiles).padStart(9)}${String(functions).padStart(11)}`,
+        `${action.padEnd(12)}${String(files).padStart(5)}${String(coreFiles).padStart(9)}${String(functions).padStart(11)}${String(named).padStart(13)}`,
       );
     for (const [file, calls] of Object.entries(walks[detail]?.calls ?? {}))
       console.log(`  ${file}: ${calls.join(' ')}`);

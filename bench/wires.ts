@@ -1,20 +1,20 @@
-/** What the upstream of the bench sends, by wire format. Made up by us after the vendors' documentation. */
+/** Responses of the bench's upstream, by format. Written by us from the vendors' documentation. */
 export type WireName = 'openai' | 'gemini' | 'anthropic';
 
 interface Wire {
   readonly open: string;
-  /** One event of about the size vendors send, with a time in it that {@link STAMP} finds. */
+  /** Event of typical size, with a time that {@link STAMP} finds. */
   chunk(nanos: bigint): string;
   readonly close: string;
 }
 
-/** The time inside a chunk, in nanoseconds of the machine's monotonic clock, which all processes share. */
+/** Time inside a chunk, in nanoseconds of the machine's monotonic clock, which all processes share. */
 export const STAMP = /@(\d+)@/g;
 
 const data = (value: object): string => `data: ${JSON.stringify(value)}\n\n`;
 const event = (name: string, value: object): string => `event: ${name}\n${data(value)}`;
 
-/** A template, cut where the time goes. */
+/** Splits a template at the position of the time. */
 function template(frame: string): (nanos: bigint) => string {
   const [before = '', after = ''] = frame.split('@NOW@');
   return (nanos) => `${before}@${nanos}@${after}`;
@@ -106,7 +106,7 @@ export const RESPONSE = JSON.stringify({
   usage: { prompt_tokens: 500, completion_tokens: 400, total_tokens: 900 },
 });
 
-/** A chat request of about `bytes` bytes, asking for what its model's name says. */
+/** Chat request of about `bytes` bytes; its model name selects the response. */
 export function chatRequest(bytes: number, model: string, stream: boolean): string {
   const base = {
     model,
@@ -117,7 +117,7 @@ export function chatRequest(bytes: number, model: string, stream: boolean): stri
   return JSON.stringify({ ...base, messages: [{ role: 'user', content: 'y'.repeat(room) }] });
 }
 
-/** The same as Anthropic says it. */
+/** Response in Anthropic's format. */
 export const MESSAGE = JSON.stringify({
   id: 'msg_bench',
   type: 'message',
@@ -129,7 +129,7 @@ export const MESSAGE = JSON.stringify({
   usage: { input_tokens: 500, output_tokens: 400 },
 });
 
-/** A request of about `bytes` bytes in another client format. */
+/** Request of about `bytes` bytes in another client format. */
 export function requestOf(format: 'messages' | 'responses', bytes: number, model: string, stream: boolean): string {
   const text = 'y'.repeat(Math.max(1, bytes - 120));
   const common = { model, ...(stream && { stream }) };

@@ -20,17 +20,20 @@ import { trySetUp } from './start.ts';
 
 const run = promisify(execFile);
 
-/** How long npm may take, and how much it may say. */
+/** Time limit of one npm command, and the largest output it may write. */
 const NPM_MS = 300_000;
 const NPM_BYTES = 10_000_000;
 
-/** Nothing that a package brings runs while it is installed, and what it says of `tollgate` installs none: this one is used. */
+/**
+ * Install scripts of packages do not run. Peer dependencies on `tollgate` are not installed: the running version is
+ * used.
+ */
 const INSTALL: readonly string[] = Object.freeze([
   ...['install', '--ignore-scripts', '--legacy-peer-deps', '--install-links', '--save-exact'],
   ...['--no-audit', '--no-fund', '--loglevel=error'],
 ]);
 
-/** How a package says that it is a plugin: by this keyword, or as one that is used with tollgate. */
+/** Keyword that marks a package as a plugin. Packages that depend on tollgate count too. */
 const KEYWORD = 'tollgate-plugin';
 
 /** Scripts that npm runs by default. */
@@ -42,13 +45,13 @@ interface Found {
   readonly name: string;
   readonly manifest: Manifest;
   readonly plugin: Plugin;
-  /** What is shown of it before it is installed, by name. */
+  /** Facts about the package, shown before it is installed, by name. */
   readonly facts: Readonly<Record<string, string>>;
 }
 
 /**
- * `tollgate plugins add`: installs a package as npm does, without running its scripts, and writes it into the configuration. Everything is looked
- * at in a folder of its own first; what fails later is undone.
+ * `tollgate plugins add`: installs a package with npm, without its scripts, and adds it to the configuration. The
+ * package is first inspected in a temporary folder; later failures are undone.
  */
 export async function runAdd(context: CommandContext): Promise<void> {
   const { terminal, globals, args, options } = context;
@@ -56,8 +59,9 @@ export async function runAdd(context: CommandContext): Promise<void> {
   const given = readOptions(options['options']);
   const raw = await readRawConfig({ ...HERE, configPath: globals.config });
   const [file = raw.file] = raw.files;
-  if (raw.isDefault) throw new CliError('there is no configuration here to add to', EXIT.config, 'Run: tollgate init');
-  await loadConfig({ ...HERE, connect, configPath: file }); // what is wrong already is no matter of the plugin
+  if (raw.isDefault)
+    throw new CliError('there is no configuration file to add the plugin to', EXIT.config, 'Run: tollgate init');
+  await loadConfig({ ...HERE, connect, configPath: file }); // problems that exist already are not caused by the plugin
   const found = await lookAt(spec);
   const place = placeFor(found.plugin, { raw, file }, options['as']);
   const io = createIo(terminal, globals.json === true);
@@ -72,7 +76,7 @@ export async function runAdd(context: CommandContext): Promise<void> {
   );
 }
 
-/** A path to a package or its file is meant from here, wherever npm runs. */
+/** Resolves a path to a package or its file from the current folder, whatever folder npm runs in. */
 function readSpec(given: string): string {
   if (given === '' || given.startsWith('-') || /[\s\p{Cc}]/u.test(given))
     throw new CliError(
@@ -94,7 +98,10 @@ function readOptions(text: unknown): Manifest {
   );
 }
 
-/** Installs a package in a folder that is gone afterwards, and reads what it is. Its code runs only when it says that it is a plugin. */
+/**
+ * Installs a package in a temporary folder and reads its metadata. Imports its code only if it declares itself a
+ * plugin.
+ */
 async function lookAt(spec: string): Promise<Found> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-add-'));
   try {
@@ -129,7 +136,7 @@ interface Staged extends Omit<Found, 'facts'> {
   readonly folder: string;
 }
 
-/** What an operator should know before he says yes. */
+/** Collects the facts that an operator needs before confirming. */
 async function factsOf({ name, manifest, plugin, spec, folder }: Staged): Promise<Found['facts']> {
   const lock = readJsonFile(path.join(folder, 'package-lock.json'))['packages'];
   const packages = isObject(lock) ? Object.keys(lock).filter((place) => place !== '').length : 0;
@@ -159,7 +166,7 @@ async function factsOf({ name, manifest, plugin, spec, folder }: Staged): Promis
   };
 }
 
-/** What the registry says of how a release was made. */
+/** Reads the registry's attestation of how a release was built. */
 async function findProvenance(name: string, version: string | undefined): Promise<string> {
   const words = ['view', `${name}@${version ?? 'latest'}`, 'dist.attestations', '--json', '--loglevel=error'];
   const said = await npm(words, os.tmpdir()).then(parseJson, () => undefined);
@@ -171,11 +178,11 @@ async function findProvenance(name: string, version: string | undefined): Promis
 
 interface Target {
   readonly raw: RawConfig;
-  /** The configuration, absolute. */
+  /** Absolute path of the configuration file. */
   readonly file: string;
 }
 
-/** Where the plugin stands in the configuration, as a path of keys; refuses a place that is taken. */
+/** Returns the path of keys at which the configuration gets the plugin. Throws if that path is taken. */
 function placeFor({ kind, name }: Plugin, { raw, file }: Target, as: unknown): readonly string[] {
   const source = readFileSync(file, 'utf8');
   if (kind === 'store') {
@@ -203,7 +210,11 @@ function placeFor({ kind, name }: Plugin, { raw, file }: Target, as: unknown): r
 
 async function confirmInstall({ err, isTty }: Terminal, json: boolean, place: string): Promise<void> {
   if (json || !isTty || process.stdin.isTTY !== true)
-    throw new CliError('nothing was installed: no one is here to say yes', EXIT.usage, 'Look at it, and add --yes.');
+    throw new CliError(
+      'nothing was installed: there is no terminal to confirm it',
+      EXIT.usage,
+      'Check the facts above, then add --yes.',
+    );
   const reader = createInterface({ input: process.stdin, output: err });
   const reply = await reader.question(`Install it, and write ${place} into the configuration? [y/N] `);
   reader.close();
@@ -217,13 +228,13 @@ interface Work extends Target {
   readonly value: Manifest;
 }
 
-/** Installs next to the configuration, writes it and checks it. What was there before is put back when any of it fails. */
+/** Installs next to the configuration, writes it and checks it. Restores the previous files on any failure. */
 async function install({ spec, raw: { baseDir }, file, found, place, value }: Work): Promise<void> {
   const text = writeInto(file, readFileSync(file, 'utf8'), place, value);
   const kept = [file, path.join(baseDir, 'package.json'), path.join(baseDir, 'package-lock.json')].map(keepFile);
   const isNew = !existsSync(path.join(baseDir, 'node_modules', found.name));
   try {
-    // Without one npm would look for a package above this folder.
+    // Without a package.json here, npm uses one in a parent folder.
     if (!existsSync(path.join(baseDir, 'package.json')))
       writeFileSync(path.join(baseDir, 'package.json'), '{\n  "private": true\n}\n');
     await npm([...INSTALL, '--prefix', baseDir, spec], baseDir);
@@ -241,13 +252,13 @@ async function install({ spec, raw: { baseDir }, file, found, place, value }: Wo
   }
 }
 
-/** Keeps a file as it is; the result puts it back, or removes it where there was none. */
+/** Saves a file's content. The result restores it, or removes the file if it did not exist. */
 function keepFile(file: string): () => void {
   const text = existsSync(file) ? readFileSync(file) : undefined;
   return () => (text === undefined ? rmSync(file, { force: true }) : writeFileSync(file, text));
 }
 
-/** The text of a configuration with one more value; comments stay. */
+/** Returns the configuration's text with one value added; comments are preserved. */
 function writeInto(file: string, text: string, place: readonly string[], value: Manifest): string {
   const isManifest = path.basename(file) === 'package.json';
   const keys = isManifest ? ['tollgate', ...place] : place;
@@ -270,7 +281,7 @@ function writeInto(file: string, text: string, place: readonly string[], value: 
   return `${JSON.stringify(setIn(parseJson(text), keys, value), null, indent)}\n`;
 }
 
-/** A copy of a value with another one at a path of keys. */
+/** Copies a value and sets another one at a path of keys. */
 function setIn(whole: unknown, [key, ...rest]: readonly string[], value: unknown): unknown {
   if (key === undefined) return value;
   const members = isObject(whole) ? whole : {};
@@ -279,12 +290,12 @@ function setIn(whole: unknown, [key, ...rest]: readonly string[], value: unknown
 
 interface NpmFailure {
   readonly code?: unknown;
-  /** Whether it was ended here. */
+  /** True when the time limit ended it. */
   readonly killed?: boolean;
   readonly stderr?: string;
 }
 
-/** Runs npm; resolves with its stdout. Rejects with what it says. */
+/** Runs npm and resolves with its stdout. Rejects with npm's own message. */
 async function npm(words: readonly string[], cwd: string): Promise<string> {
   const program = process.platform === 'win32' ? 'npm.cmd' : 'npm';
   try {
@@ -292,7 +303,7 @@ async function npm(words: readonly string[], cwd: string): Promise<string> {
   } catch (error) {
     const { code, killed, stderr = '' } = error as NpmFailure;
     if (code === 'ENOENT')
-      throw new CliError('npm is not here', EXIT.unavailable, 'Install npm, which comes with Node.');
+      throw new CliError('npm is not installed', EXIT.unavailable, 'Install npm, which comes with Node.');
     if (code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER')
       throw new CliError(
         `npm said more than ${NPM_BYTES / 1e6} MB, and was ended`,
@@ -323,7 +334,7 @@ function readJsonFile(file: string): Manifest {
   return isObject(value) ? value : {};
 }
 
-/** One line of a stranger's text. */
+/** Reduces untrusted text to one line of at most 200 characters. */
 function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value.replace(/\p{Cc}/gu, ' ').slice(0, 200) : undefined;
 }

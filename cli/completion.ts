@@ -5,7 +5,7 @@ import { commandsBelow, isFirstLevel } from './places.ts';
 import { quietLog } from './program-log.ts';
 import { trySetUp } from './start.ts';
 
-/** A word of the command line: what may stand behind it. */
+/** Word of the command line with the words and flags that may follow it. */
 export interface Word {
   readonly name: string;
   readonly summary: string;
@@ -15,14 +15,14 @@ export interface Word {
 
 /** An option, such as `-o, --output <file>`. */
 export interface Flag {
-  /** As they are typed: `-o`, `--output`. */
+  /** Names as typed: `-o`, `--output`. */
   readonly names: readonly string[];
   readonly summary: string;
-  /** What follows it: nothing, a value, or the name of a file. */
+  /** Kind of argument: nothing, a value or a file name. */
   readonly takes: 'nothing' | 'value' | 'file';
 }
 
-/** What every command takes. */
+/** Options of every command. */
 export const COMMON_FLAGS: readonly Flag[] = Object.freeze([
   readFlag('-c, --config <file>', 'the configuration file'),
   readFlag('--json', 'print one JSON document on stdout'),
@@ -31,14 +31,14 @@ export const COMMON_FLAGS: readonly Flag[] = Object.freeze([
   readFlag('-h, --help', 'show what the command takes'),
 ]);
 
-/** A word of the command line with the words before it: `/keys/create`. */
+/** Position on the command line, by the words before it: `/keys/create`. */
 export interface Place {
   readonly at: string;
   readonly flags: readonly Flag[];
   readonly below: readonly Word[];
 }
 
-/** Every place where something can be completed; the first one is before all words. */
+/** Lists every position that can be completed; the first one is before all words. */
 export function placesOf(words: readonly Word[]): readonly Place[] {
   return [{ at: '', flags: [], below: words }, ...words.flatMap((word) => placesBelow(word, ''))];
 }
@@ -48,29 +48,29 @@ function placesBelow(word: Word, parent: string): readonly Place[] {
   return [{ ...word, at }, ...word.below.flatMap((sub) => placesBelow(sub, at))];
 }
 
-/** The flags behind which something stands. */
+/** Names of the flags that take this kind of argument. */
 export function namesTaking(flags: readonly Flag[], what: Flag['takes']): readonly string[] {
   return flags.filter(({ takes }) => takes === what).flatMap(({ names }) => names);
 }
 
-/** A text in single quotes, as Bourne shells read it; what is no letter of a line is left out. */
+/** Text in single quotes for Bourne shells, without control characters. */
 export function quote(text: string): string {
   return `'${clean(text).replaceAll("'", "'\\''")}'`;
 }
 
-/** A line of text without what would end it, or move a cursor. */
+/** Removes characters that end a line or move the cursor. */
 export function clean(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\\]/gu, ' ');
 }
 
-/** Reads commander's form of an option. */
+/** Parses an option in commander's notation. */
 export function readFlag(flags: string, summary: string): Flag {
   const names = flags.match(/(?<![\w<[-])--?[a-z][\w-]*/gi) ?? [];
   const takes = flags.includes('<file>') ? 'file' : /[<[]/.test(flags) ? 'value' : 'nothing';
   return { names, summary, takes };
 }
 
-/** The completion for fish, a line for each word and option. */
+/** Completion script for fish, one line per word and option. */
 export function fishCompletion(words: readonly Word[]): string {
   const names = words.map(({ name }) => name).join(' ');
   const lines = words.flatMap((word) => {
@@ -116,7 +116,10 @@ const SHELLS: Readonly<Record<string, (words: readonly Word[]) => string>> = Obj
   fish: fishCompletion,
 });
 
-/** `tollgate config completion <shell>`: a script that completes the commands of core, and of the plugins of this configuration. */
+/**
+ * `tollgate config completion <shell>`: prints a script that completes the commands of core and of the configured
+ * plugins.
+ */
 export async function printCompletion(context: CommandContext, commands: readonly CommandRow[]): Promise<void> {
   const [shell = ''] = context.args;
   const write = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
@@ -130,7 +133,7 @@ export async function printCompletion(context: CommandContext, commands: readonl
   createIo(context.terminal, context.globals.json === true).result({ shell, script }, script.trimEnd());
 }
 
-/** The words of the first level, with those below a noun that other rows run. */
+/** Returns the first-level words, with the subcommands that other rows run. */
 function placeWords(words: readonly Word[]): readonly Word[] {
   const find = (name: string): Word | undefined => {
     const [first, second] = name.split(' ');
@@ -160,7 +163,7 @@ function coreWords(commands: readonly CommandRow[]): readonly Word[] {
   return commands.map(readRow).map((word) => (word.name === 'completion' ? { ...word, below: shells } : word));
 }
 
-/** What the plugins' commands take is known when they are set up, which opens no store here. */
+/** Reads the plugins' commands. They are set up for this, but no store is opened. */
 async function pluginWords(context: CommandContext): Promise<readonly Word[]> {
   const words: Word[] = [];
   await trySetUp(await loadFor(context), quietLog(), ({ registry }) => {
@@ -171,7 +174,7 @@ async function pluginWords(context: CommandContext): Promise<readonly Word[]> {
       words.push({ ...readRow(value), below: (value.subcommands ?? []).map(readRow) });
     }
   });
-  // Names of plugins become code of a shell: only plain ones do.
+  // Plugin names become shell code, so only plain names are completed.
   return words.filter(isPlain).map((word) => ({ ...word, below: word.below.filter(isPlain) }));
 }
 
@@ -181,7 +184,7 @@ function isPlain({ name }: Word): boolean {
   return PLAIN.test(name);
 }
 
-/** The completion for bash, from 3.2 on. */
+/** Completion script for bash 3.2 or later. */
 export function bashCompletion(words: readonly Word[]): string {
   const places = placesOf(words);
   const known = places.slice(1).map(({ at }) => at);
@@ -223,7 +226,7 @@ function writePlace({ at, flags, below }: Place): string {
   return `    ${quote(at)}) ${sets.length > 0 ? sets.join(' ') : ':'} ;;`;
 }
 
-/** The completion for zsh, with what each word means. */
+/** Completion script for zsh, with a description of each word. */
 export function zshCompletion(words: readonly Word[]): string {
   const places = placesOf(words);
   const known = places.slice(1).map(({ at }) => at);

@@ -8,25 +8,28 @@ import { ConfigError, displayPath } from '../config/problems.ts';
 import { type RawConfig, readRawConfig } from '../config/read.ts';
 import { createGateway, type Gateway } from '../core/app.ts';
 import { connect } from '../egress/http-client.ts';
-import { diffConfigs } from './cluster/diff.ts';
-import { watchFiles } from './cluster/reload.ts';
+import { diffConfigs } from './config-diff.ts';
 import type { CommandContext } from './io.ts';
 import { describeError, type Terminal } from './io.ts';
 import { draining, EXIT_OF, HERE, listenToSignals } from './load.ts';
 import { createProgramLog, flushLog } from './program-log.ts';
+import { watchFiles } from './reload.ts';
 import { markBuildInUse } from './running-build.ts';
 import { formatBanner, makeSignInLinks, readExchangeOptions, readListenOptions } from './start.ts';
 
-/** How soon a save is seen; what an editor writes in one go is one change. With the load it is well within a second. */
+/**
+ * Timing of file watching: a save is detected and loaded well within a second. Files that an editor saves together
+ * count as one change.
+ */
 const TIMING = Object.freeze({ lookMs: 200, quietMs: 50, keepsAlive: true });
 
-/** How many files are watched at most; more are not one author's. */
+/** Most files that are watched. */
 const MAX_FILES = 2000;
 
 /**
- * `tollgate plugins dev`: runs the gateway in one process, and loads plugins and configuration anew when a file of theirs was saved; calls in flight
- * end as they began. What is wrong is printed with its place in the code, and the gateway goes on as it was, or waits for the next save
- * when it has not come up yet.
+ * `tollgate plugins dev`: runs the gateway in one process, and reloads plugins and configuration when a file of theirs
+ * is saved. Calls in flight finish on the old code. Problems are printed with their position in the code. The gateway
+ * then continues unchanged, or waits for the next save if it has not started yet.
  */
 export async function runDev(context: CommandContext): Promise<void> {
   const { terminal, globals } = context;
@@ -68,7 +71,7 @@ export async function runDev(context: CommandContext): Promise<void> {
     } catch (error) {
       if (!running && !isOfAuthor(error)) throw error;
       terminal.err.write(formatFailure(error, code.failure() ?? error, terminal));
-      const state = running ? 'the gateway goes on as it was' : 'nothing runs yet';
+      const state = running ? 'the gateway continues unchanged' : 'the gateway has not started';
       terminal.err.write(`       ${state}; save a file to try again\n`);
       files.watchToo([...code.files(), ...filesOfConfig(), ...filesOf(error)], begun);
     }
@@ -94,12 +97,12 @@ function formatWaiting(former: LoadedConfig, loaded: LoadedConfig): string {
   return `          restart for ${waiting.map(({ path }) => path).join(', ')}: the former values stay\n`;
 }
 
-/** Only what its author can mend by a save is waited for: not a port that is taken, or a store that is away. */
+/** True for errors that the author can fix by a save. A port in use or an unreachable store is not one. */
 function isOfAuthor(error: unknown): boolean {
   return error instanceof Error && ['ConfigError', 'PluginError'].includes(error.name);
 }
 
-/** Resolves when the gateway has drained after a signal; a second signal ends the process. */
+/** Resolves when a signal has drained the gateway; a second signal ends the process. */
 function untilStopped(terminal: Terminal, close: () => Promise<void> | undefined, reload: () => void): Promise<void> {
   return new Promise((resolve, reject) => {
     let isStopping = false;
@@ -115,7 +118,10 @@ function untilStopped(terminal: Terminal, close: () => Promise<void> | undefined
   });
 }
 
-/** Runs one attempt after the other; changes that come meanwhile are one more attempt. `failed` rejects with what an attempt throws. */
+/**
+ * Runs attempts one at a time; changes in the meantime cause one more attempt. `failed` rejects with an attempt's
+ * error.
+ */
 function createTurns(attempt: (changed: readonly string[]) => Promise<void>) {
   let waiting: Set<string> | undefined;
   let isRunning = false;
@@ -140,26 +146,26 @@ function createTurns(attempt: (changed: readonly string[]) => Promise<void>) {
   };
 }
 
-/** The files that are watched, at most {@link MAX_FILES}. */
+/** Watches at most {@link MAX_FILES} files. */
 function createWatch(onChange: (changed: readonly string[]) => void) {
   const watch = watchFiles(onChange, TIMING);
   let watched: readonly string[] = [];
-  // What was saved between the load of a file and the first look at it is a change, too.
+  // A save between loading a file and the first poll is a change too.
   const set = (files: readonly string[], since: number): void => {
     watched = [...new Set(files)].slice(0, MAX_FILES);
     watch.watch(watched, since);
   };
   return {
     watch: set,
-    /** In addition to what is watched already. */
+    /** Watches these files in addition to the current ones. */
     watchToo: (files: readonly string[], since: number): void => set([...files, ...watched], since),
     close: watch.close,
   };
 }
 
 /**
- * Loads the modules of plugins so that they can be loaded again: by jiti, which keeps them in the cache of `require`, and not as modules of
- * Node, which keeps those for ever. Packages that are installed are loaded by Node.
+ * Loads plugin modules with jiti, which keeps them in the cache of `require`, so that they can be reloaded. Node's own
+ * module cache cannot be cleared. Installed packages are loaded by Node.
  */
 function createCodeLoader() {
   const { cache } = createRequire(import.meta.url);
@@ -179,19 +185,19 @@ function createCodeLoader() {
         throw error;
       }
     },
-    /** The next import reads the files anew. */
+    /** Clears the cache: the next import reads the files again. */
     forget(): void {
       failure = undefined;
       for (const file of loadedFiles()) delete cache[file];
     },
-    /** What the last import threw. */
+    /** Error of the last import. */
     failure: () => failure,
-    /** All that plugins consist of, and a file that is missing or could not be read. */
+    /** All files of the plugins, and a file that is missing or unreadable. */
     files: (): readonly string[] => [...entries, ...loadedFiles(), ...filesOf(failure)],
   };
 }
 
-/** Files whose change may mend an error: those that it names. */
+/** Files named by an error, whose change may fix it. */
 function filesOf(error: unknown): readonly string[] {
   if (error instanceof ConfigError) return error.problems.map(({ file }) => path.resolve(file));
   const place = placeOfError(error);
@@ -206,7 +212,10 @@ function filesOf(error: unknown): readonly string[] {
 
 const TOP_LEVEL_AWAIT = /await is only valid in async functions/;
 
-/** What went wrong, and the lines of the author's code where it did. `thrown` is what his code threw, which `error` may only name. */
+/**
+ * Formats an error with the author's lines of code. `thrown` is the error that the code threw; `error` may only refer
+ * to it.
+ */
 function formatFailure(error: unknown, thrown: unknown, { colors }: Terminal): string {
   const reported = describeError(error);
   const lines = reported.map((line) => `${colors.red('error')}  ${line}\n`);
@@ -217,11 +226,11 @@ function formatFailure(error: unknown, thrown: unknown, { colors }: Terminal): s
   return lines.join('');
 }
 
-/** How many lines are shown before and behind the one in question. */
+/** Lines shown before and after the line of the error. */
 const AROUND = 2;
 const LONGEST_LINE = 160;
 
-/** The place, and its lines with a mark. */
+/** Reads the lines around a position and marks it. */
 function readFrame({ file, line, column }: CodePlace): readonly string[] {
   const at = `at ${displayPath(file, process.cwd())}:${line}${column === undefined ? '' : `:${column}`}`;
   let text: readonly string[];

@@ -6,7 +6,9 @@ import { nearest } from '../contract/nearest.ts';
 import type { CommandContext } from './io.ts';
 import { CliError, createIo, EXIT } from './io.ts';
 
-/** `tollgate init`: the built-in configuration as a file of your own, the variables it reads, and what git should not see. */
+/**
+ * `tollgate init`: writes the built-in configuration to a file, with the variables that it reads and a `.gitignore`.
+ */
 export async function run(context: CommandContext): Promise<void> {
   const { terminal, globals, options } = context;
   if (typeof options['client'] === 'string') return printClientSetup(context, options['client']);
@@ -37,32 +39,32 @@ export async function run(context: CommandContext): Promise<void> {
   );
 }
 
-/** What git must never see: keys, and the store with its pepper. */
+/** Files that git must never store: keys, and the store with its pepper. */
 const IGNORED: readonly string[] = Object.freeze(['.env', '.env.local', 'data/', 'node_modules/']);
 
-/** The `.gitignore` that is here already, ready for more lines. */
+/** Reads an existing `.gitignore`, ready for more lines. */
 function ignoredBefore(): { readonly text: string; readonly lines: ReadonlySet<string> } {
   const text = existsSync('.gitignore') ? readFileSync('.gitignore', 'utf8') : '';
   return { text: text === '' || text.endsWith('\n') ? text : `${text}\n`, lines: new Set(text.split('\n').map(bare)) };
 }
 
-/** A line of `.gitignore` without the slashes that say where and what: `/data`, `data/` and `data` all hide the folder here. */
+/** Removes the outer slashes of a `.gitignore` line: `/data`, `data/` and `data` all ignore this folder. */
 function bare(line: string): string {
   return line.trim().replace(/^\/|\/$/g, '');
 }
 
-/** How a client is pointed at a gateway: a row of `config/clients.json`. */
+/** Set-up of a client for a gateway: a row of `config/clients.json`. */
 export interface ClientSetup {
   readonly title: string;
-  /** What its user has to know in addition to the lines. */
+  /** Note for the user, shown after the lines. */
   readonly note?: string;
-  /** What names of models begin with that it knows. */
+  /** Prefix of the model names that the client knows. */
   readonly models?: string;
-  /** Of a library whose lines show how to call a route: its path in the OpenAPI document. */
+  /** OpenAPI path of the called route, for libraries. */
   readonly route?: string;
   readonly steps: readonly {
     readonly language: string;
-    /** What the lines are written to; else they are run. */
+    /** File that gets the lines; without one the lines are commands. */
     readonly file?: string;
     readonly lines: readonly string[];
   }[];
@@ -71,7 +73,7 @@ export interface ClientSetup {
 const KEY = 'tg_your_key';
 const MODEL = 'provider/model';
 
-/** `tollgate init --client`: the lines that point a client at the gateway of this configuration. */
+/** `tollgate init --client`: prints the lines that set a client up for the gateway of this configuration. */
 export async function printClientSetup(context: CommandContext, name: string): Promise<void> {
   const setup = findSetup(name);
   const { loadFor } = await import('./load.ts');
@@ -84,13 +86,13 @@ export async function printClientSetup(context: CommandContext, name: string): P
   const io = createIo(context.terminal, context.globals.json === true);
   if (!io.json) {
     if (setup.note !== undefined) io.note(setup.note);
-    io.note(`Put a key in place of ${KEY}; \`tollgate keys create --user <name>\` makes one.`);
-    if (model === MODEL) io.note(`Put a model in place of ${MODEL}; \`tollgate models\` lists them.`);
+    io.note(`Replace ${KEY} by a key; \`tollgate keys create --user <name>\` creates one.`);
+    if (model === MODEL) io.note(`Replace ${MODEL} by a model; \`tollgate models\` lists them.`);
   }
   io.result({ client: name, base, model, steps }, text.join('\n\n'));
 }
 
-/** All clients, by the names that `--client` takes. */
+/** Reads all client set-ups, by the names of `--client`. */
 export function readSetups(): Readonly<Record<string, ClientSetup>> {
   return JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'config', 'clients.json'), 'utf8')) as Readonly<
     Record<string, ClientSetup>
@@ -108,18 +110,18 @@ function findSetup(name: string): ClientSetup {
   throw new CliError(`there is no client "${name}"`, EXIT.usage, hint);
 }
 
-/** Where a client on this machine finds the gateway: a wildcard address cannot be connected to. */
+/** Base URL of the gateway for clients on this machine. Wildcard addresses become 127.0.0.1. */
 function baseUrl({ host, port, tls }: Pick<ServerConfig, 'host' | 'port' | 'tls'>): string {
   const own = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
   return `${tls ? 'https' : 'http'}://${own.includes(':') ? `[${own}]` : own}:${port}`;
 }
 
-/** An alias that the client knows by its name, or the first alias. */
+/** Returns an alias that the client knows by its name, or the first alias. */
 function modelFor({ models: start }: ClientSetup, aliases: readonly string[]): string {
   return aliases.find((alias) => start !== undefined && alias.startsWith(start)) ?? aliases[0] ?? MODEL;
 }
 
-/** A line with the address, the key and the model in it. */
+/** Fills the address, key and model into a line. */
 export function fillLine(line: string, values: Readonly<Record<string, string>>): string {
   return line.replace(/\{(base|key|model)\}/g, (_, name: string) => values[name] ?? '');
 }

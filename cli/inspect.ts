@@ -16,7 +16,7 @@ import { targetsOfRequest } from '../models/catalog.ts';
 import { endingModels } from '../models/model-ends.ts';
 import { loadModelTable } from '../models/model-table.ts';
 import { type ControlReply, callGateways } from './cluster/control.ts';
-import { formatChange } from './cluster/diff.ts';
+import { formatChange } from './config-diff.ts';
 import type { CommandContext } from './io.ts';
 import { CliError, createIo, EXIT, fitTable, type Terminal } from './io.ts';
 import { loadFor, withGeneration } from './load.ts';
@@ -25,8 +25,8 @@ import { trySetUp } from './start.ts';
 import { networkWarnings } from './warnings.ts';
 
 /**
- * `tollgate check`: all problems of the configuration at once, with file, line and column, and what a start would refuse in addition to
- * them. Nothing is opened or called, but the store with `--connect`.
+ * `tollgate check`: reports all problems of the configuration at once, with file, line and column, and those that would
+ * stop a start. Opens and calls nothing, except the store with `--connect`.
  */
 export async function checkConfig(context: CommandContext): Promise<void> {
   const loaded = await loadFor(context);
@@ -58,7 +58,10 @@ export async function checkConfig(context: CommandContext): Promise<void> {
   );
 }
 
-/** `tollgate config print`: what counts, with defaults and where values come from; secrets are masked. */
+/**
+ * `tollgate config print`: prints the effective configuration with defaults and the source of each value; secrets are
+ * masked.
+ */
 export async function printConfig(context: CommandContext): Promise<void> {
   const { config } = await loadFor(context);
   const io = createIo(context.terminal, context.globals.json === true);
@@ -69,7 +72,10 @@ export async function printConfig(context: CommandContext): Promise<void> {
   );
 }
 
-/** `tollgate config schema`: the JSON Schema of every built-in plugin and of this configuration's own, for editors. */
+/**
+ * `tollgate config schema`: prints the JSON Schema of the built-in plugins and of those in this configuration, for
+ * editors.
+ */
 export async function printSchema(context: CommandContext): Promise<void> {
   const { plugins, config, builtins } = await loadFor(context);
   const own = [config.store, ...config.instances].flatMap(({ kind, plugin: name }, at) => {
@@ -81,7 +87,7 @@ export async function printSchema(context: CommandContext): Promise<void> {
   context.terminal.out.write(`${JSON.stringify(schema, null, 2)}\n`);
 }
 
-/** `tollgate models providers`: what is configured, and what each still needs. */
+/** `tollgate models providers`: lists configured providers, and settings that are missing. */
 export async function listProviders(context: CommandContext): Promise<void> {
   await withGeneration(context, async ({ registry, loaded }) => {
     const operations = ['chat', ...registry.operations.keys()];
@@ -116,7 +122,7 @@ export async function listProviders(context: CommandContext): Promise<void> {
   });
 }
 
-/** `tollgate config openapi`: the document that a gateway of this configuration serves under `/openapi.json`. */
+/** `tollgate config openapi`: prints the document that a gateway with this configuration serves at `/openapi.json`. */
 export async function printOpenApi({ terminal, globals }: CommandContext): Promise<void> {
   const log = createProgramLog({
     level: 'warn',
@@ -141,7 +147,7 @@ async function probe(loaded: LoadedConfig): Promise<string> {
   return (await probeStore(loaded, quietLog())) ?? 'its plugin cannot tell more without opening it';
 }
 
-/** `tollgate models explain <model>`: where calls of a model go, and why. */
+/** `tollgate models explain <model>`: shows the targets of a model's calls, and why. */
 export async function explainModel(context: CommandContext): Promise<void> {
   const [model = ''] = context.args;
   await withGeneration(context, async (generation) => {
@@ -224,7 +230,7 @@ async function describeTarget(
   };
 }
 
-/** What every gateway on this configuration's data folder replies; throws when none runs there. */
+/** Calls every gateway on this configuration's data folder; throws if none runs there. */
 async function callRunning<C extends 'targets' | 'status'>(
   context: CommandContext,
   command: C,
@@ -235,7 +241,7 @@ async function callRunning<C extends 'targets' | 'status'>(
   throw noGatewayError(settings.dataDir);
 }
 
-/** That there is no gateway to ask, and what to do. */
+/** Error for a missing gateway, with what to do. */
 export function noGatewayError(dataDir: string): CliError {
   return new CliError(
     `no gateway of this configuration runs on ${dataDir}`,
@@ -244,7 +250,10 @@ export function noGatewayError(dataDir: string): CliError {
   );
 }
 
-/** `tollgate store status`: whether every gateway on this configuration's data folder could write to its store; exit 69 when one could not. */
+/**
+ * `tollgate store status`: checks that every gateway on this configuration's data folder can write to its store. Exits
+ * with 69 if one cannot.
+ */
 export async function runStatus(context: CommandContext): Promise<void> {
   const replies = await callRunning(context, 'status');
   const rows = replies.map(({ pid, stores }) => ({
@@ -257,7 +266,10 @@ export async function runStatus(context: CommandContext): Promise<void> {
     context.terminal.exitWith?.(EXIT.unavailable);
 }
 
-/** `tollgate targets`: what every gateway on this configuration's data folder knows of its targets, all of its workers together. */
+/**
+ * `tollgate targets`: shows the target state of every gateway on this configuration's data folder, all workers
+ * combined.
+ */
 export async function runTargets(context: CommandContext): Promise<void> {
   const replies = await callRunning(context, 'targets');
   createIo(context.terminal, context.globals.json === true).result(
@@ -299,10 +311,13 @@ function numberOf(ms: number | undefined): string {
   return ms === undefined ? '' : ms.toFixed(0);
 }
 
-/** Who the operator is at the command line: no key, no allow-list, an account of its own in the books. */
+/** Principal of the operator at the command line: no key, no allow-list, a separate account in the ledger. */
 const OPERATOR: Principal = Object.freeze({ credential: 'key', userId: 'operator', account: 'operator' });
 
-/** `tollgate models chat`: one question through the pipeline of this configuration; the answer on stdout as it comes. */
+/**
+ * `tollgate models chat`: sends one prompt through the pipeline of this configuration, and streams the response to
+ * stdout.
+ */
 export async function runChat(context: CommandContext): Promise<void> {
   const { options, args, globals, terminal } = context;
   const [model = '', ...words] = args;
@@ -351,13 +366,13 @@ async function readStdin(): Promise<string> {
 }
 
 /**
- * `tollgate reload`: every gateway on this configuration's data folder reads its configuration anew; with `--diff` it only says what
- * that would change. Exit code 3 when one of them refuses it.
+ * `tollgate reload`: reloads every gateway on this configuration's data folder. With `--diff` it only shows the
+ * changes. Exits with 3 if one of the gateways refuses.
  */
 export async function runReload(context: CommandContext): Promise<void> {
   const { terminal, globals, options } = context;
   const isTrial = options['diff'] === true;
-  // Errors of the configuration are reported here, with their places; the running gateway is not called then.
+  // Configuration errors are reported here, with their positions; the running gateway is then not called.
   const { settings } = await loadFor(context);
   const replies = await callGateways(settings.dataDir, isTrial ? 'compare' : 'reload');
   if (replies.length === 0)

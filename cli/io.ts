@@ -15,21 +15,21 @@ export const EXIT = Object.freeze({
   signedOut: 77,
 });
 
-/** Where a command writes: stdout is data, stderr is talk. */
+/** Output of a command: data on stdout, messages on stderr. */
 export interface Terminal {
   readonly out: NodeJS.WritableStream;
   readonly err: NodeJS.WritableStream;
   readonly isTty: boolean;
   readonly colors: ReturnType<typeof pc.createColors>;
-  /** Columns of the terminal that stdout is; undefined elsewhere and with `--wide`. */
+  /** Terminal width of stdout; undefined for files and pipes, and with `--wide`. */
   readonly columns?: number | undefined;
-  /** Sets the exit code of the process, where there is one. */
+  /** Sets the exit code of the process; absent in tests. */
   exitWith?(code: number): void;
 }
 
 export function createTerminal(): Terminal {
   const isTty = process.stderr.isTTY === true;
-  // picocolors knows NO_COLOR, FORCE_COLOR, TERM=dumb and CI; colours are for the talk on stderr alone.
+  // picocolors reads NO_COLOR, FORCE_COLOR, TERM=dumb and CI; only messages on stderr have colours.
   const colors = pc.createColors(pc.isColorSupported && isTty);
   const exitWith = (code: number): void => {
     process.exitCode = code;
@@ -38,7 +38,7 @@ export function createTerminal(): Terminal {
   return { out: process.stdout, err: process.stderr, isTty, columns, colors, exitWith };
 }
 
-/** The two channels of a command, as plugins get them. With `--json` stdout is exactly one JSON document. */
+/** Creates the two output channels of a command for plugins. With `--json` stdout is exactly one JSON document. */
 export function createIo(terminal: Terminal, json: boolean): CommandIo {
   return {
     json,
@@ -65,7 +65,7 @@ async function readStdin(terminal: Terminal): Promise<string> {
   return text;
 }
 
-/** A command that cannot go on: what is wrong, what to do, and the exit code. */
+/** Failure of a command: the problem, a hint and the exit code. */
 export class CliError extends Error {
   override readonly name = 'CliError';
   readonly exitCode: number;
@@ -77,7 +77,7 @@ export class CliError extends Error {
   }
 }
 
-/** Columns of text, two spaces apart, for terminals and `grep`. */
+/** Formats columns of text, two spaces apart, for terminals and `grep`. */
 export function formatTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((title, column) => Math.max(title.length, ...rows.map((row) => (row[column] ?? '').length)));
   return [head, ...rows]
@@ -90,7 +90,7 @@ export function formatTable(head: readonly string[], rows: readonly (readonly st
     .join('\n');
 }
 
-/** A table that fits the terminal: columns on the right that do not fit are left out, and named on stderr. */
+/** Formats a table that fits the terminal. Columns on the right that do not fit are left out, and named on stderr. */
 export function fitTable(
   terminal: Pick<Terminal, 'columns' | 'err'>,
   head: readonly string[],
@@ -105,7 +105,7 @@ export function fitTable(
   );
 }
 
-/** How many columns fit, at least one. */
+/** Number of columns that fit, at least one. */
 function countFitting(
   head: readonly string[],
   rows: readonly (readonly string[])[],
@@ -131,7 +131,7 @@ const HINTS: Readonly<Record<string, string>> = Object.freeze({
   store_unavailable: 'It is `store` in the configuration; `tollgate config print` shows which.',
 });
 
-/** What a script gets in addition to an exit code. */
+/** Error codes for scripts, by exit code. */
 const CODES: Readonly<Record<number, string>> = Object.freeze({
   [EXIT.usage]: 'usage',
   [EXIT.config]: 'config',
@@ -140,7 +140,7 @@ const CODES: Readonly<Record<number, string>> = Object.freeze({
   [EXIT.signedOut]: 'signed_out',
 });
 
-/** `bind` is sent to the workers of a cluster. */
+/** A cluster uses `bind` for its workers. */
 const LISTENING: ReadonlySet<string> = new Set(['listen', 'bind', 'getaddrinfo']);
 
 const LISTEN_HINTS: Readonly<Record<string, string>> = Object.freeze({
@@ -151,9 +151,12 @@ const LISTEN_HINTS: Readonly<Record<string, string>> = Object.freeze({
   ENOTFOUND: 'The host is no address and no name that resolves: try 127.0.0.1 or 0.0.0.0.',
 });
 
-/** Says what went wrong, where, why and what to do, on stderr (and as one JSON document with `--json`); answers the exit code. */
+/**
+ * Reports a failure on stderr with place, reason and hint, and as one JSON document with `--json`. Returns the exit
+ * code.
+ */
 export function reportFailure(error: unknown, terminal: Terminal, json: boolean): number {
-  // commander has written its help or version.
+  // commander has printed its help or version.
   if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok;
   const failure = describeFailure(error);
   if (json)
@@ -167,7 +170,7 @@ export function reportFailure(error: unknown, terminal: Terminal, json: boolean)
   return failure.exitCode;
 }
 
-/** What went wrong, in lines, for operators. */
+/** Describes an error for operators, in lines. */
 export function describeError(error: unknown): readonly string[] {
   const { code, lines } = describeFailure(error);
   return code === 'unexpected' && error instanceof Error ? [error.message] : lines;
@@ -192,7 +195,7 @@ function describeFailure(error: unknown): Failure {
   if (error.name === 'PluginError')
     return { exitCode: EXIT.config, code: 'plugin', lines: [error.message, ...describeCauses(error.cause)] };
   if (isGatewayError(error)) {
-    // A command of a plugin writes what to do on a line of its own.
+    // Commands of plugins put the hint on a line of its own.
     const [message = '', hint = HINTS[error.code]] = error.message.split('\n');
     const exitCode = error.status > 500 || error.status === 429 ? EXIT.unavailable : EXIT.usage;
     return { exitCode, code: error.code, lines: [message, ...describeCauses(error.cause)], hint };
@@ -213,27 +216,27 @@ function describeFailure(error: unknown): Failure {
   };
 }
 
-/** commander's complaint: what is wrong, and in brackets what was meant. */
+/** Splits commander's message: the problem, and the suggestion in brackets. */
 function describeMisuse({ code, message }: CommanderError): Failure {
   const usage = { exitCode: EXIT.usage, code: 'usage' };
   if (code === 'commander.help')
-    return { ...usage, lines: ['a command is missing here'], hint: 'The help above lists them.' };
+    return { ...usage, lines: ['a command is missing'], hint: 'The help above lists them.' };
   const [line = '', meant] = message.replace(/^error: /, '').split('\n');
   return { ...usage, lines: [line], hint: meant?.replace(/^\((.*)\)$/, '$1') ?? 'Add --help to see what it takes.' };
 }
 
-/** How many causes of an error are shown. */
+/** Most causes shown for an error. */
 const MAX_CAUSES = 3;
 
 /**
- * What the system or a database said, which callers of the gateway never see: a path, an address, an errno. Causes without a code
- * are our own words again.
+ * Lists messages of the system or a database: a path, an address, an errno. Callers of the gateway never see them.
+ * Causes without a code repeat our own words and are skipped.
  */
 function describeCauses(cause: unknown): readonly string[] {
   const lines: string[] = [];
   for (let at: unknown = cause; at instanceof Error && lines.length < MAX_CAUSES; at = at.cause) {
     const { code } = at as NodeJS.ErrnoException;
-    // Of a host with several addresses, one error for each.
+    // A host with several addresses has one error per address.
     const all = at instanceof AggregateError ? at.errors : [at];
     const messages = all.flatMap((each: unknown) => (each instanceof Error ? [each.message] : []));
     if (code !== undefined)
@@ -242,7 +245,7 @@ function describeCauses(cause: unknown): readonly string[] {
   return lines;
 }
 
-/** Who runs the program; a user id that the system has no name for, as in a container, is named by its number. */
+/** User who runs the program. A user id without a name, as in a container, is shown as a number. */
 export function systemUser(): string {
   try {
     return userInfo().username;
@@ -251,7 +254,7 @@ export function systemUser(): string {
   }
 }
 
-/** What every command is given; the options of the program itself are in `globals`. */
+/** Input of every command; options of the program itself are in `globals`. */
 export interface CommandContext {
   readonly terminal: Terminal;
   readonly globals: { readonly config?: string; readonly json?: boolean };
@@ -264,7 +267,10 @@ export interface CommandRow {
   readonly summary: string;
   readonly args?: readonly (readonly [name: string, summary: string])[];
   readonly options?: readonly (readonly [flags: string, summary: string])[];
-  /** Loads the code only when the command runs: help and version load none of it. A row that is only a group has none. */
+  /**
+   * Loads the code only when the command runs: help and version load none of it. A row that only groups commands has
+   * none.
+   */
   readonly load?: () => Promise<(context: CommandContext) => Promise<void>>;
   readonly subcommands?: readonly Omit<CommandRow, 'subcommands'>[];
 }

@@ -16,8 +16,8 @@ import { quietLog } from './program-log.ts';
 import { trySetUp } from './start.ts';
 
 /**
- * `tollgate plugins`: every plugin that the configuration loads, where it comes from, what it registers, the order in which hooks run, and
- * what they cost in the gateways that run here. They are set up as for `check`: without the store, and nothing listens.
+ * `tollgate plugins`: lists every configured plugin with its origin, its registrations, the order of hooks, and their
+ * cost in the gateways that run here. Plugins are set up as for `check`: without a store or a port.
  */
 export async function listPlugins(context: CommandContext): Promise<void> {
   const loaded = await loadFor(context);
@@ -53,7 +53,7 @@ export async function listPlugins(context: CommandContext): Promise<void> {
   );
 }
 
-/** One plugin of the list, as `--json` has it. */
+/** One plugin in the list, as printed by `--json`. */
 interface PluginRow
   extends Pick<
     PluginReport,
@@ -68,7 +68,7 @@ interface PluginRow
   readonly hook_counts?: ReturnType<typeof sumCounts>;
 }
 
-/** What each column of the table says of a plugin. */
+/** Table columns with their values. */
 const COLUMNS: Readonly<Record<string, (row: PluginRow) => string>> = {
   KIND: ({ kind }) => kind,
   NAME: ({ name }) => name,
@@ -85,7 +85,9 @@ const COLUMNS: Readonly<Record<string, (row: PluginRow) => string>> = {
   PROVENANCE: ({ provenance }) => provenance,
 };
 
-/** The list for a person: plugins, the order of hooks, what these cost where a gateway runs, and what is left out. */
+/**
+ * Formats the list for a person: plugins, hook order, hook cost where a gateway runs, and plugins that were left out.
+ */
 function formatPlugins(
   terminal: Terminal,
   rows: readonly PluginRow[],
@@ -116,11 +118,14 @@ function formatPlugins(
 
 interface HookOrder {
   readonly hook: HookName;
-  /** Instances, in the order in which they run. */
+  /** Instances in the order in which they run. */
   readonly plugins: readonly string[];
 }
 
-/** Inward hooks run in the order of the configuration, outward ones in reverse; `pre` and `post` go before and after all others. */
+/**
+ * Orders hooks: inward ones run in the order of the configuration, outward ones in reverse. `pre` and `post` run before
+ * and after all others.
+ */
 export function orderHooks(reports: readonly Pick<PluginReport, 'name' | 'hooks'>[]): readonly HookOrder[] {
   const entries = reports.flatMap(({ name, hooks }) => hooks.map((text) => ({ name, text })));
   return (Object.keys(HOOKS) as HookName[]).flatMap((hook) => {
@@ -132,7 +137,10 @@ export function orderHooks(reports: readonly Pick<PluginReport, 'name' | 'hooks'
   });
 }
 
-/** What the hooks of a plugin came to in all processes; hooks that did not run yet are left out. Seconds are those of hooks that gave a promise. */
+/**
+ * Sums the hook counts of a plugin over all processes; hooks that did not run yet are omitted. Seconds count
+ * asynchronous hooks only.
+ */
 function sumCounts(plugin: string, counts: ProcessState['hooks']) {
   const own = counts.filter((each) => each.plugin === plugin && each.calls + each.skipped > 0);
   return [...new Set(own.map(({ hook }) => hook))].map((hook) => {
@@ -143,7 +151,7 @@ function sumCounts(plugin: string, counts: ProcessState['hooks']) {
   });
 }
 
-/** The package that a plugin comes from; a file that belongs to no package of its own has neither version nor licence. */
+/** Finds the package of a plugin; a file outside of any package has neither version nor licence. */
 async function findOrigin(
   { kind, plugin, isBuiltin, problem }: Pick<PluginReport, 'kind' | 'plugin' | 'isBuiltin' | 'problem'>,
   builtins: readonly Builtin[],
@@ -151,7 +159,7 @@ async function findOrigin(
 ): Promise<{ readonly version?: string; readonly license?: string; readonly provenance: string }> {
   if (isBuiltin) return { version: VERSION, license: 'MIT', provenance: 'comes with Tollgate' };
   const located = locatePlugin(plugin, { kind: kind as PluginKind, builtins, baseDir });
-  // One that was left out may not be there at all.
+  // A plugin that was left out may be missing on disk.
   const url = await (problem === undefined ? located : located.catch(() => ''));
   const manifest = findManifest(url, baseDir);
   const text = (value: unknown): string | undefined => (typeof value === 'string' ? value.slice(0, 100) : undefined);
@@ -160,7 +168,7 @@ async function findOrigin(
   return { ...(version !== undefined && { version }), ...(license !== undefined && { license }), provenance };
 }
 
-/** What npm wrote down of a package when it installed it: where it is from, and its digest. */
+/** Reads npm's record of an installed package: its origin and digest. */
 function findProvenance(url: string, name: string | undefined): string | undefined {
   const at = url.lastIndexOf('/node_modules/');
   if (!url.startsWith('file:') || at < 0 || name === undefined) return undefined;

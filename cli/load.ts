@@ -8,19 +8,19 @@ import { connect } from '../egress/http-client.ts';
 import type { CommandContext } from './io.ts';
 import { createProgramLog } from './program-log.ts';
 
-/** The configuration that a command works on. */
+/** Loads the configuration of a command. */
 export function loadFor({ globals }: Pick<CommandContext, 'globals'>, place: Place = HERE): Promise<LoadedConfig> {
   return loadConfig({ connect, ...place, configPath: globals.config });
 }
 
-/** Where a command looks for its configuration. */
+/** Folder, environment and secrets for finding the configuration. */
 export type Place = Pick<ConfigInput, 'cwd' | 'env' | 'secrets'>;
 
 export const HERE: Place = { cwd: process.cwd(), env: process.env };
 
 /**
- * Runs work on a generation that never becomes ready: the configured store and plugins, without listening; a gateway may run
- * at the same time. Always closes.
+ * Runs work on a generation that never becomes ready: it has the configured store and plugins, but no port. A gateway
+ * may run at the same time. Always closes the generation.
  */
 export async function withGeneration<T>(
   context: Pick<CommandContext, 'globals'>,
@@ -47,21 +47,21 @@ export async function withGeneration<T>(
   }
 }
 
-/** The signals that may drain a gateway. */
+/** Signals that may drain a gateway. */
 export type StopSignal = 'SIGTERM' | 'SIGINT' | 'SIGHUP';
 
-/** What a process that a signal ends at once exits with. */
+/** Exit codes of a process that a signal stops at once. */
 export const EXIT_OF: Readonly<Record<StopSignal, number>> = Object.freeze({ SIGHUP: 129, SIGINT: 130, SIGTERM: 143 });
 
 export interface SignalWork {
-  /** A drain, or the end at once when there was one before. */
+  /** Drains; during a drain it stops at once. */
   stop(signal: StopSignal): void;
   reload(): void;
 }
 
 /**
- * Listens to signals: SIGTERM and SIGINT drain. SIGHUP reloads a service; in a terminal it means that this was closed, and drains.
- * Which of the two it is, is looked up now: a closed terminal is no longer a terminal.
+ * Listens to signals: SIGTERM and SIGINT drain. SIGHUP reloads a service; for a process with a terminal it means that
+ * the terminal was closed, and drains. The terminal is looked up in advance, because a closed one cannot be opened.
  */
 export function listenToSignals({ stop, reload }: SignalWork): void {
   process.on('SIGTERM', () => stop('SIGTERM'));
@@ -70,7 +70,10 @@ export function listenToSignals({ stop, reload }: SignalWork): void {
   process.on('SIGHUP', () => (isInTerminal ? stop('SIGHUP') : reload()));
 }
 
-/** Whether a terminal controls this process: only then `/dev/tty` can be opened. On Windows SIGHUP is a closed console. */
+/**
+ * True if a terminal controls this process: only then can `/dev/tty` be opened. On Windows SIGHUP means a closed
+ * console.
+ */
 function hasTerminal(): boolean {
   if (process.platform === 'win32') return true;
   try {

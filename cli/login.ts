@@ -7,18 +7,23 @@ import { CliError, createIo, EXIT } from './io.ts';
 import { isCount, isSafe, isWord, REQUEST_MS, readKept, type SignIn, withLock, writeKept } from './sign-in-file.ts';
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
-/** A token is renewed this long before its end, or at half of its life where that is shorter: programs keep it for some minutes. */
+/**
+ * Time before expiry at which a token is renewed; at most half of its lifetime. Programs cache tokens for some minutes.
+ */
 const AHEAD_MS = 10 * 60_000;
 const MAX_BYTES = 64 * 1024;
 
-/** `tollgate users login`: the device flow (RFC 8628) at a gateway with `auth.sign-in`; a person approves it in a browser anywhere. */
+/**
+ * `tollgate users login`: signs in at a gateway with `auth.sign-in` by the device flow (RFC 8628). A person approves it
+ * in any browser.
+ */
 export async function runLogin(context: CommandContext): Promise<void> {
   const url = readGateway(context.args[0] ?? '');
   const io = createIo(context.terminal, context.globals.json === true);
   const metadata = await discover(url);
   const begun = await begin(url, metadata);
   io.note(`Open ${begun.page}`);
-  io.note(`and see that it shows the code ${begun.userCode}. The code is good for ${minutes(begun.expiresInMs)}.`);
+  io.note(`and check that it shows the code ${begun.userCode}. The code expires in ${minutes(begun.expiresInMs)}.`);
   if (context.options['browser'] === true) openBrowser(begun.page, io.note);
   const signIn = await poll(url, metadata, begun);
   const former = await withLock(async () => {
@@ -34,7 +39,7 @@ export async function runLogin(context: CommandContext): Promise<void> {
   );
 }
 
-/** `tollgate users token`: a valid access token alone on stdout, renewed before it ends. */
+/** `tollgate users token`: prints a valid access token alone on stdout, renewed before it expires. */
 export async function runToken(context: CommandContext): Promise<void> {
   const io = createIo(context.terminal, context.globals.json === true);
   const given = context.args[0];
@@ -43,7 +48,7 @@ export async function runToken(context: CommandContext): Promise<void> {
   io.result({ url, access_token: accessToken, expires_at: new Date(endsAt).toISOString() }, accessToken);
 }
 
-/** `tollgate users logout`: ends the sign-in at the gateway, and removes it here. */
+/** `tollgate users logout`: ends the sign-in at the gateway and removes it here. */
 export async function runLogout(context: CommandContext): Promise<void> {
   const io = createIo(context.terminal, context.globals.json === true);
   const url = await findGateway(context.args[0]);
@@ -62,7 +67,7 @@ export async function runLogout(context: CommandContext): Promise<void> {
   io.result({ url }, `signed out at ${url}`);
 }
 
-/** The address of a gateway as it is compared and kept: without a slash at its end. */
+/** Normalizes a gateway's address: no trailing slash. */
 function readGateway(text: string): string {
   const whole = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `https://${text}`;
   const url = URL.canParse(whole) ? new URL(whole) : undefined;
@@ -81,7 +86,7 @@ async function findGateway(given: string | undefined): Promise<string> {
   const [only, ...others] = urls;
   if (only !== undefined && others.length === 0) return only;
   if (only === undefined) throw noSignIn();
-  throw new CliError('there are several sign-ins here', EXIT.usage, `Say which: ${urls.join(', ')}.`);
+  throw new CliError('this machine has several sign-ins', EXIT.usage, `Name one: ${urls.join(', ')}.`);
 }
 
 function noSignIn(url?: string): CliError {
@@ -92,7 +97,7 @@ function noSignIn(url?: string): CliError {
   );
 }
 
-/** Where a gateway signs programs in. */
+/** Endpoints at which a gateway signs programs in. */
 interface Metadata {
   readonly deviceEndpoint: string;
   readonly tokenEndpoint: string;
@@ -125,14 +130,14 @@ async function discover(url: string): Promise<Metadata> {
   const { origin } = new URL(url);
   for (const endpoint of [device, token, ...(typeof revocation === 'string' ? [revocation] : [])])
     if (!URL.canParse(endpoint) || new URL(endpoint).origin !== origin)
-      throw new CliError(`the gateway at ${url} sends people to sign in elsewhere`, EXIT.unexpected);
+      throw new CliError(`the gateway at ${url} refers to another host for signing in`, EXIT.unexpected);
   return {
     ...{ deviceEndpoint: device, tokenEndpoint: token },
     ...(typeof revocation === 'string' && { revocationEndpoint: revocation }),
   };
 }
 
-/** A sign-in that a person has to approve. */
+/** Pending sign-in that a person has to approve. */
 interface Begun {
   readonly deviceCode: string;
   readonly userCode: string;
@@ -156,14 +161,14 @@ async function begin(url: string, { deviceEndpoint }: Metadata): Promise<Begun> 
     throw unavailable(url, 'answers with something that is no code');
   const link = URL.canParse(complete) ? new URL(complete) : undefined;
   if (link?.origin !== new URL(url).origin)
-    throw new CliError(`the gateway at ${url} sends people to sign in elsewhere`, EXIT.unexpected);
+    throw new CliError(`the gateway at ${url} refers to another host for signing in`, EXIT.unexpected);
   const expiresInMs = Math.min(seconds, 3600) * 1000;
   return { deviceCode, userCode, page: link.href, expiresInMs, intervalMs: Math.min(interval, 60) * 1000 };
 }
 
-/** Asks until the person has decided, or the code is over. A gateway that is away for a moment is asked again. */
+/** Polls until the person has decided or the code expires. Retries while the gateway is unreachable. */
 async function poll(url: string, metadata: Metadata, { deviceCode, expiresInMs, intervalMs }: Begun): Promise<SignIn> {
-  const over = new CliError('the code is over', EXIT.signedOut, `Run again: tollgate users login ${url}`);
+  const over = new CliError('the code has expired', EXIT.signedOut, `Run again: tollgate users login ${url}`);
   const deadline = Date.now() + expiresInMs;
   for (let waitMs = intervalMs; Date.now() + waitMs < deadline; ) {
     await new Promise((resolve) => setTimeout(resolve, waitMs));
@@ -188,7 +193,7 @@ async function poll(url: string, metadata: Metadata, { deviceCode, expiresInMs, 
   throw over;
 }
 
-/** A sign-in whose token is good for some time. Of several processes one renews it, and the others take what it wrote. */
+/** Returns a sign-in with a fresh token. Only one of several processes renews it; the others use the stored result. */
 async function renewed(url: string, note: (text: string) => void): Promise<SignIn> {
   const isFresh = ({ renewAt }: SignIn): boolean => Date.now() < renewAt;
   const found = (await readKept()).signIns[url];
@@ -210,14 +215,14 @@ async function renewed(url: string, note: (text: string) => void): Promise<SignI
     }
     const now = await readKept();
     const { [url]: last, ...others } = now.signIns;
-    // Should a lock have failed, as on a network drive: another process has renewed it.
+    // Another process renewed it although the lock failed, as on a network drive.
     if (last && last.refreshToken !== signIn.refreshToken) return last;
     await writeKept({ ...now, signIns: others });
     throw new CliError(`the sign-in at ${url} has ended`, EXIT.signedOut, `Run: tollgate users login ${url}`);
   });
 }
 
-/** New tokens; undefined when the sign-in has ended. */
+/** Requests new tokens; undefined if the sign-in has ended. */
 async function renew(url: string, signIn: SignIn): Promise<SignIn | undefined> {
   const form = { grant_type: 'refresh_token', refresh_token: signIn.refreshToken, client_id: 'tollgate login' };
   const { status, body } = await send(url, signIn.tokenEndpoint, form);
@@ -252,7 +257,10 @@ async function revoke({ revocationEndpoint, refreshToken }: SignIn): Promise<voi
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** Sends a form, or asks; answers what is JSON of it. Follows no redirect: codes and tokens go where the person said. */
+/**
+ * Posts a form, or sends a GET without one, and returns the JSON of the response. Follows no redirect, so that codes
+ * and tokens go only to the address given.
+ */
 async function send(
   gateway: string,
   to: string,
@@ -301,7 +309,7 @@ function unavailable(url: string, what: string): CliError {
   return new CliError(`the gateway at ${url} ${what}`, EXIT.unavailable, hint);
 }
 
-/** An error in the words of the gateway, without what a terminal would take as commands. */
+/** Error with the gateway's message, without terminal control characters. */
 function refusal(url: string, status: number, { error_description: text, error }: Body): CliError {
   const words = [text, error].find((each) => typeof each === 'string');
   const plain = typeof words === 'string' ? words.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 300) : `status ${status}`;

@@ -1,12 +1,12 @@
 #!/usr/bin/env node
 import { setFlagsFromString } from 'node:v8';
 
-// V8 drops the bytecode of functions that did not run for some garbage collections: after an idle half minute the next thousand
-// calls cost twice as much. The flag has to come before the program is compiled, and static imports would be hoisted above it.
-// Workers start with this file, too. docs/decisions/bytecode.md has the figures.
+// V8 drops the bytecode of functions that were not called during several garbage collections. After 30 idle seconds the
+// next thousand calls would cost twice as much. The flag must be set before the program is compiled, and static imports
+// would be hoisted above it. Workers start with this file, too. Figures: docs/decisions/bytecode.md.
 setFlagsFromString('--no-flush-bytecode');
 const { freezing } = await import('../contract/json.ts');
-// The program freezes values for hooks only once a plugin runs that does not come with the package.
+// Values for hooks are frozen only if a plugin from outside of the package runs.
 freezing.isOn = false;
 const { runProgram } = await import('./program.ts');
 await runProgram();

@@ -13,20 +13,20 @@ import { CliError, createIo, EXIT } from './io.ts';
 import { loadFor } from './load.ts';
 import { createProgramLog } from './program-log.ts';
 
-/** The version of the file's form; another one is refused. */
+/** Format version of the file; others are refused. */
 const FORM = 1;
-/** How many rows are written at once. */
+/** Rows written at once. */
 const BATCH = 500;
-/** Where gateways say that they run: documents and set of the policy `admin`. */
+/** Documents and set of the policy `admin` in which running gateways register. */
 const NODES = 'policies.admin.nodes';
-/** What says how gateways are now, and is gone when they are. */
+/** State of running gateways, which is not moved. */
 const PASSING: readonly unknown[] = [NODES, 'core.trial', UNFINISHED_IMPORT];
 const MAX_NODES = 1000;
 
-/** What is known of a row of any kind. */
+/** Unchecked fields of a row of any kind. */
 type Fields = TransferRow & Readonly<Record<string, unknown>>;
 
-/** What rows come to: how many of each kind, and money in nano-dollars as texts, since sums may be more than a number counts. */
+/** Row counts by kind, and sums of money as texts in nano-dollars, since sums may exceed a JavaScript number. */
 interface Tally {
   readonly counts: Readonly<Record<string, number>>;
   readonly sums: Readonly<Record<string, string>>;
@@ -51,7 +51,7 @@ export async function runExport(context: CommandContext): Promise<void> {
   const io = createIo(context.terminal, context.globals.json === true);
   io.result({ file, ...tally }, `${describe(tally)}\nare in ${file}`);
   io.note(
-    'Keep the pepper with it: keys that are not under the same pepper ("auth.api-key.pepper", or the file "pepper" of the data folder) stop working.',
+    'Back up the pepper too ("auth.api-key.pepper", or the file "pepper" of the data folder): keys work only with the same pepper.',
   );
 }
 
@@ -66,9 +66,9 @@ export async function runImport(context: CommandContext): Promise<void> {
           EXIT.config,
           'Name a new one, such as store: sqlite:./new or an empty database or prefix. A started gateway writes to its store.',
         );
-    // The whole file first: what is damaged is found before anything is written.
+    // Read the whole file first, so that damage is found before anything is written.
     const { tally: promised } = await readFile(file, async () => undefined);
-    // From here on no gateway starts on the store, until all of it is there.
+    // From here on no gateway starts on the store until the import is complete.
     const mark = store.keyv<{ readonly since: string }>(UNFINISHED_IMPORT);
     await mark.set('unfinished', { since: new Date().toISOString() });
     const { kept } = await readFile(file, (rows) => transfer.write(rows));
@@ -86,7 +86,7 @@ export async function runImport(context: CommandContext): Promise<void> {
   io.result({ file, ...tally }, `${describe(tally)}\nare in the store, and their sums are those of the file`);
 }
 
-/** Opens the store without the other plugins, where no gateway runs on it. */
+/** Opens the store without the other plugins; fails if a gateway runs on it. */
 async function withIdleStore<T>(
   context: CommandContext,
   work: (store: Store, transfer: Transfer) => Promise<T>,
@@ -126,7 +126,7 @@ function isPassing(row: TransferRow): boolean {
   return (is === 'document' && PASSING.includes(namespace)) || (is === 'member' && PASSING.includes(set));
 }
 
-/** Writes a head, a line for each row, and a foot with what they come to and the SHA-256 of all lines before it. */
+/** Writes a header, one line per row, and a footer with the tally and the SHA-256 of all lines before it. */
 async function writeFile(out: NodeJS.WritableStream, kind: string, transfer: Transfer): Promise<Tally> {
   const hash = createHash('sha256');
   const write = async (value: object): Promise<void> => {
@@ -159,13 +159,13 @@ async function writeFile(out: NodeJS.WritableStream, kind: string, transfer: Tra
 }
 
 interface ReadFile {
-  /** Of all rows, as the foot has it. */
+  /** Tally of all rows, as in the footer. */
   readonly tally: Tally;
-  /** Of those that are not over yet: the others were not passed on. */
+  /** Tally of the rows passed on: those that have not expired. */
   readonly kept: Tally;
 }
 
-/** Reads a file, and passes its rows on. Throws where it is not whole, or not as it was written. */
+/** Reads a file and passes its rows on. Throws if it is incomplete or was changed. */
 async function readFile(file: string, pass: (rows: readonly TransferRow[]) => Promise<void>): Promise<ReadFile> {
   const hash = createHash('sha256');
   const [tally, kept] = [createTally(), createTally()];
@@ -237,14 +237,14 @@ function refusedFile(file: string, cause: unknown): CliError {
   return new CliError(`the file ${file} ${why}`, EXIT.usage, 'Name another one.');
 }
 
-/** What has an end that is past: a store would drop it. */
+/** True for expired rows, which a store would drop. */
 function isOver(row: Fields): boolean {
   const until = row['expires'] ?? (row.is === 'request' ? readObject(row['request'])['until'] : undefined);
   const isHeld = row.is === 'request' && readObject(row['request'])['state'] === 'held';
   return !isHeld && typeof until === 'number' && until <= Date.now();
 }
 
-/** The money in rows of each kind. */
+/** Fields with money, by kind of row. */
 const MONEY: Readonly<Record<string, readonly string[]>> = Object.freeze({
   account: ['balance', 'held', 'spent', 'credited'],
   entry: ['amount'],
@@ -277,11 +277,14 @@ function isSame(foot: Fields, { counts, sums }: Tally): boolean {
   return same(readObject(foot['counts']), counts) && same(readObject(foot['sums']), sums);
 }
 
-/** What every store keeps as it was: some end meanwhile, and redis makes one line of the oldest entries. */
+/**
+ * Kinds that every store keeps unchanged. Rows of other kinds may expire meanwhile, and redis merges the oldest
+ * entries.
+ */
 const COUNTED = ['account', 'call', 'hour', 'member', 'number'];
 const SUMMED = ['balance', 'held', 'spent', 'credited', 'entry_amount', 'call_cost'];
 
-/** Throws where the store has not what was written into it. */
+/** Throws if the store does not hold what was written. */
 function compare(written: Tally, found: Tally): void {
   const wrong = [
     ...COUNTED.filter((name) => (written.counts[name] ?? 0) !== (found.counts[name] ?? 0)),

@@ -6,24 +6,24 @@ import { nearest } from '../contract/nearest.ts';
 import type { CommandContext } from './io.ts';
 import { CliError, createIo, EXIT } from './io.ts';
 
-/** The repositories of plugins, one a kind, in which a name stands that is replaced; `common` is in all of them. */
+/** Template repositories, one per kind; the name in them is replaced. `common` is part of all of them. */
 const TEMPLATES = path.join(PACKAGE_ROOT, 'examples', 'plugins');
 const COMMON = 'common';
 
-/** What stands in the templates for the plugin's name. */
+/** Placeholder for the plugin's name in templates. */
 const TEMPLATE_NAME = 'my-plugin';
 
-/** It becomes a package's name, a key of configurations, a path, and a part of names of variables. */
+/** The name becomes a package name, a configuration key, a path, and part of variable names. */
 const NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
 const MAX_NAME = 30;
 
-/** What templates call files that mean something within a package, by the name that they get: packages lose a `.gitignore`. */
+/** Names of template files whose real name has a meaning within a package: npm drops a `.gitignore`. */
 const NAMED: Readonly<Record<string, string>> = Object.freeze({
   gitignore: '.gitignore',
   'package.template.json': 'package.json',
 });
 
-/** The kinds that a plugin may be begun as; a guardrail is a policy that looks at texts. */
+/** Kinds of plugins with a template; a guardrail is a policy that checks texts. */
 export function templateKinds(): readonly string[] {
   return readdirSync(TEMPLATES).filter((name) => name !== COMMON);
 }
@@ -44,7 +44,11 @@ export async function runNew({ terminal, globals, args, options }: CommandContex
   } catch (error) {
     rmSync(folder, { recursive: true, force: true });
     const reason = error instanceof Error ? error.message : String(error);
-    throw new CliError(`${folder} cannot be written: ${reason}`, EXIT.unexpected, 'Run this where you may write.');
+    throw new CliError(
+      `${folder} cannot be written: ${reason}`,
+      EXIT.unexpected,
+      'Run this in a folder that you can write to.',
+    );
   }
   createIo(terminal, globals.json === true).result(
     { folder, kind, written: files.map(({ file }) => file) },
@@ -86,7 +90,7 @@ function readName(given: string, kind: string): string {
   return given;
 }
 
-/** The files of a template with the plugin's name in them. */
+/** Reads the files of a template and replaces the plugin's name. */
 function readTemplate(template: string, name: string): readonly { readonly file: string; readonly text: string }[] {
   const root = path.join(TEMPLATES, template);
   return readdirSync(root, { recursive: true, withFileTypes: true })
@@ -102,7 +106,7 @@ function readTemplate(template: string, name: string): readonly { readonly file:
     .sort((a, b) => (a.file < b.file ? -1 : 1));
 }
 
-/** A name as environment variables have it. */
+/** Converts a name to the form of environment variables. */
 function variableOf(name: string): string {
   return name.toUpperCase().replaceAll('-', '_');
 }

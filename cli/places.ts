@@ -1,6 +1,6 @@
 import { Command, Help } from 'commander';
 
-/** First-level commands of `tollgate --help`, by group, in this order. Commands of other plugins follow under `Plugins`. */
+/** First-level commands of `tollgate --help`, by group, in order. Commands of other plugins follow under `Plugins`. */
 export const GROUPS: readonly (readonly [heading: string, names: readonly string[]])[] = Object.freeze([
   ['Run:', ['start', 'init', 'check', 'reload']],
   ['Keys and money:', ['keys', 'users', 'accounts', 'budgets']],
@@ -10,10 +10,13 @@ export const GROUPS: readonly (readonly [heading: string, names: readonly string
   ['Move:', ['store']],
 ]);
 
-/** Heading of commands that no group lists: those of plugins from outside. */
+/** Heading of commands in no group: those of third-party plugins. */
 export const OTHERS = 'Plugins:';
 
-/** A command below a noun, and the row or plugin command that runs it: its name until 0.1, which works with a notice until 1.0. */
+/**
+ * Command below a noun, and the row or plugin command that runs it. The latter was its name until 0.1, and works with a
+ * notice until 1.0.
+ */
 export interface Place {
   readonly now: string;
   readonly was: string;
@@ -51,12 +54,12 @@ export const PLACES: readonly Place[] = Object.freeze([
 
 const NOUNS: ReadonlySet<string> = new Set(GROUPS.flatMap(([, names]) => names));
 
-/** Whether `--help` lists a command at the first level. */
+/** True if `--help` lists a command at the first level. */
 export function isFirstLevel(name: string): boolean {
   return NOUNS.has(name) || !PLACES.some(({ was }) => was === name || was.startsWith(`${name} `));
 }
 
-/** Whether a command has a place of its own: help names the plugin of all others. */
+/** True if a command has a fixed place in the help; for others the help names their plugin. */
 export function isBuiltIn(name: string): boolean {
   return NOUNS.has(name) || !isFirstLevel(name);
 }
@@ -66,17 +69,17 @@ export function commandsBelow(noun: string): readonly Place[] {
   return PLACES.filter(({ now }) => now.startsWith(`${noun} `));
 }
 
-/** The name that help shows for a command: `calls top` for `top`, `targets` for `target`. */
+/** Name that the help shows for a command: `calls top` for `top`, `targets` for `target`. */
 export function placeOf(name: string): string {
   const exact = PLACES.find(({ now, was }) => was === name && now.split(' ')[0] !== name);
   if (exact) return exact.now;
   return PLACES.find(({ was }) => was.startsWith(`${name} `))?.now.split(' ')[0] ?? name;
 }
 
-/** Options of the program that are followed by a value. */
+/** Program options with a value. */
 const WITH_VALUE: ReadonlySet<string> = new Set(['-c', '--config']);
 
-/** The arguments as rows and plugin commands parse them, and the current name of a command that was called by a former one. */
+/** Returns the arguments as rows and plugin commands parse them, and the current name if a former one was used. */
 export function resolveWords(args: readonly string[]): { readonly args: readonly string[]; readonly moved?: Place } {
   const [first, second] = findWords(args);
   if (first === undefined) return { args };
@@ -96,7 +99,7 @@ export function resolveWords(args: readonly string[]): { readonly args: readonly
   return moved ? { args, moved } : { args };
 }
 
-/** Indexes of the words that are no options, nor values of the program's own options. */
+/** Indexes of the words that are neither options nor values of program options. */
 function findWords(args: readonly string[]): readonly number[] {
   const found: number[] = [];
   for (let index = 0; index < args.length; index += 1) {
@@ -108,7 +111,7 @@ function findWords(args: readonly string[]): readonly number[] {
   return found;
 }
 
-/** Help of a command names its place, and lists the commands below a noun that other rows run. */
+/** Shows a command's current name in its help, and lists the commands below a noun that other rows run. */
 export function showPlace(command: Command): void {
   const name = command.name();
   command.configureHelp({

@@ -6,7 +6,7 @@ import { CliError, createIo, EXIT, systemUser, type Terminal } from './io.ts';
 import { loadFor, type Place, withGeneration } from './load.ts';
 import { isBuiltIn, placeOf, showPlace } from './places.ts';
 
-/** The commands of the plugins that a configuration loads, by plugin: for help, and to know that a word is one of them. */
+/** Lists the commands of configured plugins, with their plugin, for the help and to recognize a word as a command. */
 export async function listPluginCommands(
   context: Pick<CommandContext, 'globals'>,
 ): Promise<readonly { readonly name: string; readonly summary: string; readonly plugin: string }[]> {
@@ -14,7 +14,7 @@ export async function listPluginCommands(
   return plugins.flatMap(({ name: plugin, commands = [] }) => commands.map((command) => ({ ...command, plugin })));
 }
 
-/** Adds the plugins' commands to the program; what they take is known once their plugin is set up. */
+/** Adds the plugins' commands to the program. Their arguments are known once their plugin is set up. */
 export async function addPluginCommands(
   program: Command,
   terminal: Terminal,
@@ -37,7 +37,10 @@ export async function addPluginCommands(
       );
 }
 
-/** Runs a command that a plugin registered (`api.command`): its arguments are data, parsed and explained here. */
+/**
+ * Runs a command that a plugin registered (`api.command`). Its arguments are declared as data, and parsed and
+ * documented here.
+ */
 export async function runPluginCommand(
   name: string,
   words: readonly string[],
@@ -68,7 +71,7 @@ export async function runPluginCommand(
   );
 }
 
-/** A noun alone lists. */
+/** A noun without a subcommand runs `list`. */
 function namedOrListed({ run, subcommands = [] }: PluginCommand, words: readonly string[]): string[] {
   const isAlone = !run && words.every((word) => word.startsWith('-') && word !== '--help' && word !== '-h');
   return isAlone && subcommands.some(({ name }) => name === 'list') ? ['list', ...words] : [...words];
@@ -95,7 +98,7 @@ function buildCommand(found: PluginCommand, context: CommandContext): Command {
   return command;
 }
 
-/** Gives a command its arguments and options, and what runs. */
+/** Adds arguments, options and the action to a command. */
 function addRun(command: Command, row: Omit<Subcommand, 'name' | 'summary'>, context: CommandContext): void {
   for (const { name, summary } of row.args ?? []) command.argument(name, summary);
   for (const { flags, summary, required } of row.options ?? []) {
@@ -109,7 +112,7 @@ function addRun(command: Command, row: Omit<Subcommand, 'name' | 'summary'>, con
     const onInterrupt = (): void => interrupt.abort();
     process.once('SIGINT', onInterrupt);
     try {
-      // An option that the command above it has, too, is read there, wherever it stands.
+      // Options that the parent command has too are read there, wherever they stand.
       const all = command.optsWithGlobals();
       const options = Object.fromEntries(
         command.options
@@ -127,10 +130,12 @@ function addRun(command: Command, row: Omit<Subcommand, 'name' | 'summary'>, con
   });
 }
 
-/** The longest value of an option; cursors of reports are the longest ones there are. */
+/** Longest value of an option; cursors of reports are the longest in use. */
 const MAX_VALUE = 8192;
 
-/** No option of any command takes an empty value, which a script passes by accident, or what would write into a terminal. */
+/**
+ * Refuses empty option values, which scripts pass by accident, and control characters, which would affect a terminal.
+ */
 function checkValues(options: Readonly<Record<string, unknown>>): void {
   for (const [name, value] of Object.entries(options)) {
     if (typeof value !== 'string' || (value !== '' && value.length <= MAX_VALUE && !/\p{Cc}/u.test(value))) continue;

@@ -3,12 +3,12 @@ import { isColorSupported, type PrettyOptions, prettyFactory } from 'pino-pretty
 import { CONTROL_CHARACTERS, createLogger, type LoggerOptions } from '../core/logger.ts';
 
 interface ProgramLogOptions extends Omit<LoggerOptions, 'toPretty'> {
-  /** `auto` is pretty on a terminal and JSON elsewhere. */
+  /** `auto`: pretty on a terminal, JSON elsewhere. */
   readonly format: 'auto' | 'json' | 'pretty';
   readonly isTerminal: boolean;
 }
 
-/** The log of the program: JSON as the gateway's own, or short lines on a terminal. */
+/** Log of the program: JSON like the gateway's own, or short lines on a terminal. */
 export function createProgramLog({ format, isTerminal, ...options }: ProgramLogOptions): Logger {
   const isPretty = format === 'pretty' || (format === 'auto' && isTerminal);
   return createLogger({
@@ -17,15 +17,15 @@ export function createProgramLog({ format, isTerminal, ...options }: ProgramLogO
   });
 }
 
-/** What plugins say while they are set up for nothing but a look is no talk of a command. */
+/** Log for plugins that are only set up for inspection: errors alone. */
 export function quietLog(): Logger {
   return createProgramLog({ level: 'error', format: 'auto', isTerminal: false, destination: process.stderr });
 }
 
-/** The longest that a process waits for stdout to take its last lines, in milliseconds. */
+/** Longest wait for stdout to take the last lines, in milliseconds. */
 const LONGEST_FLUSH_MS = 1000;
 
-/** Resolves when everything that was logged is written, or when stdout takes too long. For a process about to exit. */
+/** Resolves when all log lines are written, or after a timeout. For a process about to exit. */
 export async function flushLog(logger: Logger): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   await new Promise<void>((resolve) => {
@@ -38,7 +38,10 @@ export async function flushLog(logger: Logger): Promise<void> {
 type MessageFormat = Exclude<PrettyOptions['messageFormat'], string | false | undefined>;
 type Colors = Parameters<MessageFormat>[3]['colors'];
 
-/** Makes lines for a person: `10:02:11.033 INFO: POST /v1/chat/completions 200 12 ms echo/echo key=… req_…`; `isWhole` shows all fields of a request, and not only those that a person looks for first. */
+/**
+ * Formats lines for a person: `10:02:11.033 INFO: POST /v1/chat/completions 200 12 ms echo/echo key=… req_…`. With
+ * `isWhole` it shows all fields of a request, else the most important ones.
+ */
 function createPretty(isTerminal: boolean, isWhole: boolean): (line: string) => string {
   return prettyFactory({
     colorize: isTerminal && isColorSupported,
@@ -54,7 +57,7 @@ function createPretty(isTerminal: boolean, isWhole: boolean): (line: string) => 
   });
 }
 
-/** What a person looks for first in a request's line. The other fields are in the JSON log, and shown at level debug. */
+/** Most important fields of a request's line. The JSON log has the others, and so does level debug. */
 function describeRequest(fields: Readonly<Record<string, unknown>>, colors: Colors): string {
   const { method, route, path, status, dur_ms, provider, model, error, key, request_id } = fields;
   const color = Number(status) >= 500 ? colors.red : Number(status) >= 400 ? colors.yellow : colors.green;
@@ -70,7 +73,7 @@ function describeRequest(fields: Readonly<Record<string, unknown>>, colors: Colo
   return [what, color(toText(status)), ...rest].join(' ');
 }
 
-/** The stack of an error, on lines of its own. */
+/** Formats the stack of an error, on lines of its own. */
 function describeError(error: unknown): string {
   if (typeof error !== 'object' || error === null) return error === undefined ? '' : ` err=${toText(error)}`;
   return `\n${'stack' in error && typeof error.stack === 'string' ? toText(error.stack) : toText(error)}`;

@@ -12,7 +12,7 @@ const EXCHANGES = [
   ['--times', 'record and replay the timing too'],
 ] as const;
 
-/** The commands as data: names, help and parsing come from this table. */
+/** Commands as data: names, help and parsing come from this table. */
 export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'start',
@@ -214,7 +214,7 @@ function addCommand(parent: Command, row: Omit<CommandRow, 'subcommands'>, termi
   });
 }
 
-/** First-level commands in the order of their groups; former names are left out. */
+/** First-level commands in the order of their groups; former names are omitted. */
 function listFirstLevel(program: Command): Command[] {
   const order = GROUPS.flatMap(([, names]) => names);
   const rank = (command: Command): number => {
@@ -227,10 +227,11 @@ function listFirstLevel(program: Command): Command[] {
   return shown.sort((a, b) => rank(a) - rank(b));
 }
 
-/** Runs the command of the process's arguments, and ends the process. */
+/** Runs the command in the process's arguments, and ends the process. */
 export async function runProgram(): Promise<void> {
   const terminal = createTerminal();
-  // The reader of stdout may stop (`| head`): that ends a command in silence. A closed stderr ends nothing, least of all a gateway.
+  // A reader of stdout that stops (`| head`) ends a command silently. A closed stderr ends nothing, so that a gateway
+  // keeps running.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') process.exitCode = reportFailure(error, terminal, false);
     process.exit();
@@ -249,7 +250,7 @@ export async function runProgram(): Promise<void> {
       subcommandTerm: (command) => command.name(),
       groupItems: (_all, shown, getGroup) => new Help().groupItems(shown, shown, getGroup),
     })
-    // Its errors are printed in the one form, by reportFailure.
+    // reportFailure prints all errors in one format.
     .configureOutput({ writeErr: (text) => terminal.err.write(text), outputError: () => undefined })
     .exitOverride();
 
@@ -260,7 +261,7 @@ export async function runProgram(): Promise<void> {
     if (moved && terminal.isTty)
       terminal.err.write(`"tollgate ${moved.was}" is "tollgate ${moved.now}" now; the former name works until 1.0.\n`);
     const { operands, unknown } = program.parseOptions([...args]);
-    // The plugins' commands are looked up when the first word is not one of ours, and for help: only then the server's code is loaded.
+    // Plugin commands are loaded for help and for unknown first words: only they need the server's code.
     if (
       !COMMANDS.some(({ name }) => name === operands[0]) &&
       !unknown.some((word) => word === '-V' || word === '--version')
@@ -277,14 +278,14 @@ export async function runProgram(): Promise<void> {
   } catch (error) {
     process.exitCode = reportFailure(error, terminal, process.argv.includes('--json'));
   } finally {
-    // Whatever a plugin still holds (a timer, a socket) must not keep the process; what was written is waited for, and so is the
-    // event that tells that it could not be.
+    // Open resources of a plugin (a timer, a socket) must not keep the process alive. Wait for written output, and for
+    // the event that reports a failed write.
     await Promise.all([process.stdout, process.stderr].map(untilWritten));
     setImmediate(() => process.exit());
   }
 }
 
-/** Not of a stream with nothing to write: on a full disk that would be an error, though nothing is lost. */
+/** Skip a stream with nothing to write: on a full disk an empty write would fail, though nothing is lost. */
 function untilWritten(stream: NodeJS.WriteStream): Promise<void> {
   return new Promise((resolve) => {
     if (stream.writableLength === 0) resolve();

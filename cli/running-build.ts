@@ -6,8 +6,8 @@ import { CODE_ROOT, IS_SOURCE } from '../config/package-root.ts';
 const BUILDS = '.build';
 
 /**
- * Marks the build that this process runs as in use until the process ends, so that a later build does not delete it: the
- * gateway loads files of it as long as it runs. Does nothing for the sources and an installed package.
+ * Marks the build that this process runs as in use until the process ends. A later build then does not delete it: the
+ * gateway loads files from it at run time. Does nothing for the sources and an installed package.
  */
 export function markBuildInUse(): void {
   if (IS_SOURCE || path.basename(path.dirname(CODE_ROOT)) !== BUILDS) return;
@@ -17,7 +17,7 @@ export function markBuildInUse(): void {
     mkdirSync(folder, { recursive: true });
     writeFileSync(mark, '');
   } catch {
-    // A clone that this process cannot write to: nothing builds there as this user either.
+    // This process cannot write to the clone: the same user cannot build there either.
     return;
   }
   process.once('exit', () => rmSync(mark, { force: true }));

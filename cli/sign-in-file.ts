@@ -6,25 +6,25 @@ import { isLoopback } from '../contract/hosts.ts';
 import { isObject, parseJson } from '../contract/json.ts';
 import { CliError, EXIT } from './io.ts';
 
-/** The tokens of one gateway, as the file has them. Times are Unix milliseconds. */
+/** Tokens of one gateway, as stored in the file. Times are Unix milliseconds. */
 export interface SignIn {
   readonly accessToken: string;
   readonly refreshToken: string;
   readonly endsAt: number;
-  /** From when on the token is renewed before it is handed out. */
+  /** Time from which the token is renewed before use. */
   readonly renewAt: number;
   readonly tokenEndpoint: string;
   readonly revocationEndpoint?: string;
   readonly email?: string;
 }
 
-/** What is in the file: sign-ins by the address of their gateway, and the last one. */
+/** Content of the file: sign-ins by gateway address, and the last one used. */
 interface Kept {
   readonly last?: string;
   readonly signIns: Readonly<Record<string, SignIn>>;
 }
 
-/** How long one request to a gateway may take. */
+/** Time limit of one request to a gateway. */
 export const REQUEST_MS = 15_000;
 
 /** https, or http on this machine. */
@@ -32,7 +32,7 @@ export function isSafe({ protocol, hostname }: URL): boolean {
   return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
 }
 
-/** One word that is safe on a terminal and in a header. */
+/** True for one word that is safe on a terminal and in a header. */
 export function isWord(value: unknown): value is string {
   return typeof value === 'string' && /^[\x21-\x7e]{1,4096}$/.test(value);
 }
@@ -51,7 +51,7 @@ function folderOfUser(): string {
 
 const FILE = 'sign-ins.json';
 
-/** What is in the file; nothing when it is missing. */
+/** Reads the file; empty if it is missing. */
 export async function readKept(): Promise<Kept> {
   const file = path.join(folderOfUser(), FILE);
   const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
@@ -83,7 +83,7 @@ function isSignIn(value: unknown): value is SignIn {
   );
 }
 
-/** In one step, so that others read what was or what is; for this user alone. */
+/** Replaces the file atomically; only this user may read it. */
 export async function writeKept(kept: Kept): Promise<void> {
   const folder = folderOfUser();
   const next = path.join(folder, `${FILE}.${randomUUID()}`);
@@ -97,11 +97,11 @@ export async function writeKept(kept: Kept): Promise<void> {
   await rename(next, path.join(folder, FILE));
 }
 
-/** Longer than one request takes: a lock that is older was left behind. */
+/** Longer than a request takes: an older lock is stale. */
 const STALE_MS = 4 * REQUEST_MS;
 const LOCK_POLL_MS = 50;
 
-/** One process of this user after the other. What a process left that was killed is removed. */
+/** Runs work under a lock, one process of this user at a time. Removes the lock of a process that was killed. */
 export async function withLock<T>(work: () => Promise<T>): Promise<T> {
   const folder = folderOfUser();
   await mkdir(folder, { recursive: true, mode: 0o700 });

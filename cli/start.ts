@@ -30,17 +30,20 @@ import {
 } from './cluster/cluster.ts';
 import { createWorkerListener } from './cluster/connections.ts';
 import { createWorkerGatherer, sendToPrimary } from './cluster/messages.ts';
-import { type Reloads, startReloads } from './cluster/reload.ts';
 import type { CommandContext } from './io.ts';
 import { CliError, EXIT, type Terminal } from './io.ts';
 import { draining, EXIT_OF, listenToSignals, loadFor, type StopSignal } from './load.ts';
 import { createProgramLog, flushLog } from './program-log.ts';
+import { type Reloads, startReloads } from './reload.ts';
 import { markBuildInUse } from './running-build.ts';
 import { logWarnings, networkWarnings } from './warnings.ts';
 
 const LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
-/** `tollgate start`: runs until SIGTERM, SIGINT or a closed terminal, which drain it; a second one ends it at once. SIGHUP else reloads. */
+/**
+ * `tollgate start`: runs until SIGTERM, SIGINT or a closed terminal drains it; a second signal stops it at once.
+ * Without a terminal SIGHUP reloads.
+ */
 export async function run(context: CommandContext): Promise<void> {
   const { terminal, globals, options } = context;
   const { level: givenLevel, ...listenAt } = readListenOptions(options);
@@ -55,8 +58,7 @@ export async function run(context: CommandContext): Promise<void> {
     format: config.logging.format,
     isTerminal: process.stdout.isTTY === true,
     isShared: count > 1,
-    onError: ({ code }) =>
-      terminal.err.write(`The log cannot be written (${code}): its lines are lost until it can.\n`),
+    onError: ({ code }) => terminal.err.write(`The log cannot be written (${code}): lines are lost until it can.\n`),
   });
   if (count > 1 && worker === undefined) {
     await runWorkers(count, loaded, context, logger);
@@ -86,7 +88,7 @@ export async function run(context: CommandContext): Promise<void> {
         })
       : undefined;
   gateway.reloadBy(reloads?.control ?? primaryReloads());
-  // Before the banner: a program that waits for it may stop the gateway at once.
+  // Before the banner: a program that waits for it may stop the gateway immediately.
   const stopped = untilStopped(gateway, terminal, uncaught, reloads);
   if (worker === undefined || worker === 1) {
     const ending = endingModels(loaded, gateway.models);
@@ -100,7 +102,7 @@ export async function run(context: CommandContext): Promise<void> {
   await flushLog(logger);
 }
 
-/** The options of commands that run a gateway; those that are not given are absent. */
+/** Reads the options of commands that run a gateway; options that were not given are absent. */
 export function readListenOptions(options: CommandContext['options']): {
   readonly level?: (typeof LEVELS)[number];
   readonly port?: number;
@@ -112,7 +114,7 @@ export function readListenOptions(options: CommandContext['options']): {
   return { ...(level && { level }), ...(port !== undefined && { port }), ...(host !== undefined && { host }) };
 }
 
-/** The options of commands that record or replay what providers answer; folders become absolute. */
+/** Reads the options of commands that record or replay provider responses; folders become absolute. */
 export function readExchangeOptions(options: CommandContext['options']): ExchangeOptions {
   const folder = (name: string): string | undefined =>
     options[name] === undefined ? undefined : path.resolve(String(options[name]));
@@ -129,7 +131,7 @@ function readLevel(text: unknown): (typeof LEVELS)[number] | undefined {
 
 function readPort(text: unknown): number | undefined {
   if (text === undefined) return undefined;
-  // Number takes an empty text for 0, which would be any free port.
+  // Number() would convert an empty text to 0, which means any free port.
   const port = /^\d{1,5}$/.test(String(text)) ? Number(text) : Number.NaN;
   if (!(port <= 65_535)) throw new CliError(`"${String(text)}" is not a port`, EXIT.usage, 'Ports are 0 to 65535.');
   return port;
@@ -140,12 +142,12 @@ function readHost(text: unknown): string | undefined {
   throw new CliError(`"${text}" is not an address`, EXIT.usage, 'Such as 127.0.0.1, or 0.0.0.0 for all networks.');
 }
 
-/** What is done about an uncaught error of core's own; before there is a gateway it ends the process. */
+/** Handler for uncaught errors of core; before a gateway runs, they end the process. */
 interface UncaughtErrors {
   onCrash: (error: unknown) => void;
 }
 
-/** From here on an uncaught error is logged; one of a plugin with the plugin's name, and the gateway goes on. */
+/** From here on uncaught errors are logged. Those of a plugin carry its name, and the gateway continues. */
 function watchUncaughtErrors(loaded: LoadedConfig, log: Log): UncaughtErrors {
   const uncaught: UncaughtErrors = {
     onCrash(error) {
@@ -157,14 +159,14 @@ function watchUncaughtErrors(loaded: LoadedConfig, log: Log): UncaughtErrors {
     if (plugin === undefined) {
       log.error({ err: error }, 'unexpected error: shutting down');
       uncaught.onCrash(error);
-    } else log.error({ plugin, err: error }, 'a plugin failed outside of any call; the gateway goes on');
+    } else log.error({ plugin, err: error }, 'a plugin failed outside of any call; the gateway continues');
   };
   process.on('uncaughtException', onUncaught);
   process.on('unhandledRejection', onUncaught);
   return uncaught;
 }
 
-/** Resolves when the gateway has drained. An uncaught error of core's own drains it too, and makes the exit code 1. */
+/** Resolves when the gateway has drained. An uncaught error of core also drains it, and sets the exit code to 1. */
 function untilStopped(
   gateway: Gateway,
   terminal: Terminal,
@@ -195,21 +197,24 @@ function untilStopped(
   });
 }
 
-/** What the banner says in addition to the gateway itself. */
+/** Facts for the banner in addition to the gateway itself. */
 export interface BannerOptions {
-  /** The configuration's name for people. */
+  /** Display name of the configuration. */
   readonly file: string;
-  /** The value of `--config`: commands that the banner shows need it too. */
+  /** Value of `--config`, which commands in the banner need too. */
   readonly configPath?: string | undefined;
   readonly workers: number;
   readonly terminal: Pick<Terminal, 'colors'>;
-  /** Models of the configuration that their vendors shut down. */
+  /** Configured models that their vendors will shut down. */
   readonly ending?: readonly Pick<ProblemAt, 'message'>[];
-  /** Links to sign in by, each with its title. */
+  /** Sign-in links with their titles. */
   readonly signIn?: readonly { readonly title: string; readonly value: string }[];
 }
 
-/** Links for the person at the terminal. Without a terminal the banner ends up in a log, which never has one. */
+/**
+ * Creates sign-in links for the person at the terminal. Without a terminal the banner may end up in a log, which must
+ * not contain them.
+ */
 export async function makeSignInLinks(
   { url, signInLinks }: Gateway,
   { isTty }: Terminal,
@@ -219,7 +224,7 @@ export async function makeSignInLinks(
   return Promise.all(signInLinks.map(async ({ title, makePath }) => ({ title, value: base + (await makePath()) })));
 }
 
-/** What a newcomer sees: where it listens, what can be called, a key (once) or how to make one, and a line to try. */
+/** Formats the start banner: address, callable models, a key (once) or how to create one, and a command to try. */
 export function formatBanner(
   gateway: Gateway,
   { file, configPath, workers, terminal, ending = [], signIn = [] }: BannerOptions,
@@ -245,40 +250,40 @@ export function formatBanner(
   return `${lines.join('\n')}\n\n`;
 }
 
-/** Where the line to try takes its key from. */
+/** Variable from which the command to try takes its key. */
 const VARIABLE = 'TOLLGATE_API_KEY';
 
-/** Makes a key with this program and this configuration, and puts it where the line to try finds it. */
+/** Command that creates a key with this program and configuration, and stores it in the variable. */
 function keyLine(words: string, configPath: string | undefined): string {
   const config = configPath === undefined ? '' : ` --config ${quote(configPath)}`;
   return `export ${VARIABLE}=$(${programName()} ${words}${config})`;
 }
 
-/** How this program was called: by its name, or in a clone as a file. */
+/** Name of this program as it was called, or the file in a clone. */
 function programName(): string {
   const [, script = 'tollgate'] = process.argv;
   const name = path.basename(script, path.extname(script));
   return name === 'main' ? `node ${quote(path.relative(process.cwd(), script))}` : name;
 }
 
-/** A curl line that works as it stands: with the key when it was just made, else with the variable that holds it. */
+/** A curl command that works unchanged: with the new key, or with the variable that holds one. */
 function tryLine({ url, providers, models }: Gateway, key: string | undefined): string {
   const provider = (providers.find(({ isConfigured }) => isConfigured) ?? providers[0])?.name ?? 'PROVIDER';
   const model = models.list(provider)[0] ?? 'MODEL';
   const body = JSON.stringify({ model: `${provider}/${model}`, messages: [{ role: 'user', content: 'Hello there' }] });
-  // A shell replaces a variable between double quotes alone.
+  // Shells expand variables between double quotes only.
   const authorization = key === undefined ? `"authorization: Bearer $${VARIABLE}"` : `'authorization: Bearer ${key}'`;
   return `curl ${url}/v1/chat/completions -H ${authorization} -H 'content-type: application/json' -d ${quote(body)}`;
 }
 
-/** A text as one word of a shell; a path of plain characters stays readable. */
+/** Quotes a text as one shell word; paths of plain characters stay unquoted. */
 function quote(text: string): string {
   return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 /**
- * Sets a configuration up as a start does, and closes it again: without its store, its data folder, a port, or anything that
- * plugins begin when they are ready. Rejects with what a start would refuse; `look` sees what was set up.
+ * Sets a configuration up as a start does, and closes it again. Opens no store, data folder or port, and plugins do not
+ * become ready. Rejects with any problem that would stop a start; `look` gets the generation.
  */
 export async function trySetUp(
   loaded: LoadedConfig,
@@ -316,8 +321,7 @@ export async function trySetUp(
 }
 
 /**
- * Stands where a store would, for a configuration that is only looked at: plugins are set up with it, and every use of it fails
- * with the error that there is no store.
+ * Store for a configuration that is only inspected: plugins can be set up with it, but every use fails with an error.
  */
 function createAbsentStore(kind: string): Store {
   const documents = new Map<string, Keyv>();

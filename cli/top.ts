@@ -11,26 +11,28 @@ import type { CommandContext } from './io.ts';
 import { createIo, formatTable, systemUser } from './io.ts';
 import { withGeneration } from './load.ts';
 
-/** What `tollgate calls top --json` prints a line of each second. Times are ISO 8601, amounts decimal strings of US dollars. */
+/**
+ * Line that `tollgate calls top --json` prints each second. Times are ISO 8601, amounts decimal strings of US dollars.
+ */
 export interface TopReport {
   readonly at: string;
   readonly gateways: readonly { readonly pid: number; readonly processes: number; readonly store: string }[];
-  /** Calls that have begun and not ended. */
+  /** Calls that have started and not ended. */
   readonly in_flight: number;
-  /** Of all gateways on the store; null where that lives in the gateway's own process. */
+  /** Calls of all gateways on the store; null for a store within the gateway's process. */
   readonly calls: CallFigures | null;
   readonly today: { readonly spent_usd: string; readonly calls: number } | null;
-  /** Those that are nearest to their end. */
+  /** Budgets closest to exhaustion. */
   readonly budgets: readonly BudgetRow[];
   readonly targets: readonly TargetRow[];
   readonly failures: readonly FailureRow[];
-  /** What could not be read this time. */
+  /** Problem that prevented a read this time. */
   readonly problem?: string;
 }
 
 interface CallFigures {
   readonly per_second: number;
-  /** Calls that ended within the last minute, or the latest of them where there are more than {@link MAX_CALLS}. */
+  /** Calls that ended within the last minute, at most the latest {@link MAX_CALLS}. */
   readonly count: number;
   readonly failed: number;
   readonly p50_ms: number | null;
@@ -41,7 +43,7 @@ interface BudgetRow {
   readonly budget: string;
   readonly of: string;
   readonly whose: string;
-  /** The share that is spent or held. */
+  /** Share that is spent or held. */
   readonly used: number;
   readonly amount_usd: string;
   readonly spent_usd: string;
@@ -58,7 +60,10 @@ interface FailureRow {
   readonly request_id: string;
 }
 
-/** `tollgate calls top`: on a terminal a frame that is drawn anew each second until q or Ctrl-C; elsewhere, and with `--once`, one report. */
+/**
+ * `tollgate calls top`: on a terminal, redraws a frame each second until q or Ctrl-C. Elsewhere, and with `--once`, it
+ * prints one report.
+ */
 export async function runTop(context: CommandContext): Promise<void> {
   const { globals, options, terminal } = context;
   const isOnce = options['once'] === true;
@@ -108,12 +113,12 @@ function untilAborted(signal: AbortSignal): Promise<undefined> {
   });
 }
 
-/** A screen of its own without a cursor, in which long lines are cut; and back again. */
+/** Switches to an alternate screen without a cursor or line wrap, and back. */
 const ENTER = '\x1b[?1049h\x1b[?25l\x1b[?7l';
 const LEAVE = '\x1b[?7h\x1b[?25h\x1b[?1049l';
 const CTRL_C = '\u0003';
 
-/** Draws frames in place. Whatever ends it, the terminal is as it was before. */
+/** Draws frames in place. Always restores the terminal. */
 async function showLive(first: TopReport, read: () => Promise<TopReport>): Promise<void> {
   const { stdin, stdout } = process;
   const stop = new AbortController();
@@ -152,16 +157,16 @@ async function showLive(first: TopReport, read: () => Promise<TopReport>): Promi
 
 const WINDOW_MS = 60_000;
 const RATE_MS = 10_000;
-/** How many calls are read in a second at most. */
+/** Most calls read per second. */
 const MAX_CALLS = 2000;
 const PAGE = 500;
-/** What changes slowly is read once in so many seconds. */
+/** Seconds between reads of slowly changing data. */
 const SLOW_EVERY = 5;
 const MAX_FAILURES = 8;
 const MAX_BUDGETS = 10;
 const DAY_MS = 86_400_000;
 
-/** Reads what the gateways of this machine say, and what the store has of all that run on it. */
+/** Reads the state of this machine's gateways, and the store's data about all that run on it. */
 function createReader(generation: Generation): () => Promise<TopReport> {
   const { dataDir } = generation.settings;
   const { ledger, endsWithProcess = false } = generation.foundation.store;
@@ -195,7 +200,7 @@ function createReader(generation: Generation): () => Promise<TopReport> {
   };
 }
 
-/** The calls that ended within the last minute, the latest first. */
+/** Reads the calls that ended within the last minute, latest first. */
 async function readCalls(ledger: Ledger, now: number): Promise<readonly CallRow[]> {
   const calls: CallRow[] = [];
   let after: string | undefined;
@@ -253,7 +258,7 @@ function describeFailure(call: CallRow): FailureRow {
   };
 }
 
-/** What `tollgate budgets near` says; nothing where its plugin is off. */
+/** Reads the result of `tollgate budgets near`; empty if its plugin is disabled. */
 async function readBudgets({ registry }: Generation): Promise<readonly BudgetRow[]> {
   const near = registry.commands.get('budgets')?.value.subcommands?.find(({ name }) => name === 'near');
   let found: unknown;
@@ -272,7 +277,7 @@ async function readBudgets({ registry }: Generation): Promise<readonly BudgetRow
   }));
 }
 
-/** How much room there is. */
+/** Size of the terminal. */
 interface TopScreen {
   readonly columns: number;
   readonly rows: number;
@@ -280,11 +285,14 @@ interface TopScreen {
 
 const NO_SCREEN: TopScreen = Object.freeze({ columns: 200, rows: Number.POSITIVE_INFINITY });
 
-/** The lines of a report. Texts of callers and vendors lose what would move the cursor, and lines are cut to the columns. */
+/**
+ * Renders a report as lines. Removes control characters from texts of callers and vendors, and cuts lines to the
+ * columns.
+ */
 export function renderTop(report: TopReport, { columns, rows }: TopScreen = NO_SCREEN): readonly string[] {
   const { budgets, targets, failures } = report;
   const heading = headingOf(report);
-  // Targets that fail come first: they are what is looked for.
+  // Failing targets come first.
   const sorted = targets.toSorted((a, b) => Number(b.state !== 'closed') - Number(a.state !== 'closed'));
   const sections = [
     ...(budgets.length === 0 ? [] : [['', ...tableOf(BUDGET_HEAD, budgets.map(budgetCells))]]),
@@ -299,7 +307,7 @@ export function renderTop(report: TopReport, { columns, rows }: TopScreen = NO_S
     ],
     ...(failures.length === 0 ? [] : [['', ...tableOf(FAILURE_HEAD, failures.map(failureCells))]]),
   ];
-  // Each section gets its part of the screen.
+  // Divide the screen between the sections.
   const most = Math.max(3, Math.floor((rows - heading.length) / Math.max(1, sections.length)));
   return [...heading, ...sections.flatMap((lines) => lines.slice(0, most))]
     .slice(0, rows)

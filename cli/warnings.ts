@@ -4,12 +4,12 @@ import { isLoopback } from '../contract/hosts.ts';
 import type { Log } from '../contract/plugin.ts';
 import { formatPath, type ProblemAt } from '../contract/pointers.ts';
 
-/** What works and is not advisable: a warning, and never a reason to refuse. */
+/** Warnings about valid but inadvisable configurations; they never stop a start. */
 
-/** How long before its end a certificate is warned of. */
+/** Time before its expiry from which a certificate causes a warning. */
 const SOON_MS = 14 * 86_400_000;
 
-/** What an operator should know of how a gateway listens and goes out; `host` is where it listens in place of `server.host`. */
+/** Warnings about the listening address and outbound connections; `host` overrides `server.host`. */
 export function networkWarnings(
   { server, instances }: Pick<GatewayConfig, 'server' | 'instances'>,
   host = server.host,
@@ -17,38 +17,41 @@ export function networkWarnings(
   return [...listenWarnings({ ...server, host }), ...egressWarnings(instances)];
 }
 
-/** What an operator should know of how a gateway listens; `host` is where it does. */
+/** Warnings about how a gateway listens; `host` is its listening address. */
 export function listenWarnings(server: Pick<ServerConfig, 'host' | 'tls' | 'trustProxy'>): readonly ProblemAt[] {
   const { host, tls, trustProxy } = server;
   if (tls !== undefined) return certificateWarnings(server);
   if (isLoopback(host) || trustProxy > 0) return [];
   const message = `listens on ${host} without TLS and without a proxy that it trusts: keys and prompts cross the network in the clear`;
-  const hint = 'Set server.tls, or put a proxy with TLS in front and say so by server.trustProxy (docs/operate.md).';
+  const hint =
+    'Set server.tls, or put a proxy with TLS in front and say so by server.trustProxy (docs/how-to/serve-https.md).';
   return [{ pointer: '/server/host', message, hint }];
 }
 
-/** A certificate that clients refuse now, or will soon. */
+/** Warnings about a certificate that clients refuse now or will soon. */
 export function certificateWarnings({ tls }: Pick<ServerConfig, 'tls'>, now = Date.now()): readonly ProblemAt[] {
   if (tls === undefined) return [];
   return describeTerm(tls.cert, 'clients refuse it', now).map((message) => ({
     ...{ pointer: '/server/tls/cert', message },
-    hint: 'Put another one in its place, and reload.',
+    hint: 'Replace it and reload.',
   }));
 }
 
-/** Certificates that the gateway shows to others and that they refuse now, or will soon: no reason not to serve by all other ways. */
+/**
+ * Warnings about client certificates that servers refuse now or will soon. The gateway still serves all other routes.
+ */
 export function egressWarnings(instances: GatewayConfig['instances'], now = Date.now()): readonly ProblemAt[] {
   return instances.flatMap(({ egress, pointer }) => {
     const { cert } = egress?.tls ?? {};
     if (cert === undefined) return [];
     return describeTerm(cert, 'the other side refuses it', now).map((message) => ({
       ...{ pointer: `${pointer}/tls/cert`, message },
-      hint: 'Put another one in its place, and reload.',
+      hint: 'Replace it and reload.',
     }));
   });
 }
 
-/** What is to be said of when a certificate holds. */
+/** Describes the problem with a certificate's validity period, if any. */
 function describeTerm(cert: string, refused: string, now: number): readonly string[] {
   const { validFrom, validTo } = firstCertificate(cert);
   const [from, to] = [Date.parse(validFrom), Date.parse(validTo)];
@@ -58,7 +61,7 @@ function describeTerm(cert: string, refused: string, now: number): readonly stri
   return to - now < SOON_MS ? [`names a certificate that ends on ${day(to)}`] : [];
 }
 
-/** One line of the log each. */
+/** Logs one line per warning. */
 export function logWarnings(log: Log, warnings: readonly ProblemAt[]): void {
   for (const { pointer, message, hint } of warnings)
     log.warn({ path: formatPath(pointer) }, `${formatPath(pointer)} ${message}. ${hint ?? ''}`.trim());

@@ -2,19 +2,19 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
-import type { Ajv2020, CodeKeywordDefinition, CodeOptions, Options, ValidateFunction } from 'ajv/dist/2020.js';
+import type { Ajv2020, CodeKeywordDefinition, Options, ValidateFunction } from 'ajv/dist/2020.js';
 import { LRUCache } from 'lru-cache';
 import { FORMATS } from '../contract/schema-formats.ts';
 
-/** The schemas of requests, or those of the configuration: each set is compiled by an Ajv of its own. */
+/** Schemas of requests, or those of the configuration: each set has its own Ajv. */
 export type SchemaSet = 'requests' | 'settings';
 
-/** What validators of the configuration are called on: makes a path absolute. */
+/** Context of the configuration's validators: makes a path absolute. */
 export interface SettingsContext {
   readonly resolve: (file: string) => string;
 }
 
-/** In what the two sets differ. */
+/** Options that differ between the two sets. */
 const OPTIONS: Readonly<Record<SchemaSet, Options>> = Object.freeze({
   requests: {
     strictTypes: false,
@@ -27,7 +27,7 @@ const OPTIONS: Readonly<Record<SchemaSet, Options>> = Object.freeze({
     verbose: true,
     useDefaults: true,
     addUsedSchema: false,
-    // Its validators are called on a {@link SettingsContext}.
+    // Validators get a {@link SettingsContext} as `this`.
     passContext: true,
     logger: false,
   },
@@ -35,20 +35,20 @@ const OPTIONS: Readonly<Record<SchemaSet, Options>> = Object.freeze({
 
 const require = createRequire(import.meta.url);
 
-/** Loads Ajv, which takes 65 ms that most starts do not need. */
+/** Loads Ajv, which takes 65 ms; most starts do not need it. */
 function loadAjv(): typeof import('ajv/dist/2020.js') {
   return require('ajv/dist/2020.js') as typeof import('ajv/dist/2020.js');
 }
 
-/** Makes the Ajv of a set: strict, with the one table of formats. `code` is how the build has it write code. */
+/** Creates the strict Ajv of a set, with the shared formats. `options` are those of the build, which writes code. */
 export function createAjv(
   set: SchemaSet,
-  // The optimiser takes half of what compiling takes, and longer than what it spares one check of a file.
-  code: CodeOptions = { optimize: false },
+  // The optimiser takes half of the compile time, more than it saves on one check of a file.
+  options: Options = { code: { optimize: false } },
 ): Ajv2020 {
   const { Ajv2020 } = loadAjv();
-  // `anyOf: [{ required: […] }]` is how a schema says "one of these".
-  const ajv = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true, code, ...OPTIONS[set] });
+  // `anyOf: [{ required: […] }]` is the schema for "one of these keys".
+  const ajv = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true, ...OPTIONS[set], ...options });
   ajv.removeKeyword('format');
   ajv.addKeyword(formatKeyword(set));
   if (set === 'settings') ajv.addKeyword({ keyword: 'secret', schemaType: 'boolean' });
@@ -56,8 +56,9 @@ export function createAjv(
 }
 
 /**
- * Ajv's own `format` sees either texts or numbers; ours sees both, as `money` and `size` need. In the configuration it also
- * makes texts of `format: "path"` absolute. It gives code, as what the build writes to a file cannot hold functions.
+ * Replaces Ajv's `format`, which handles either texts or numbers; `money` and `size` need both. In the configuration it
+ * also makes texts of `format: "path"` absolute. It generates code, because the build writes it to a file, which cannot
+ * hold functions.
  */
 function formatKeyword(set: SchemaSet): CodeKeywordDefinition {
   const { _, str } = loadAjv();
@@ -87,27 +88,32 @@ function formatKeyword(set: SchemaSet): CodeKeywordDefinition {
 }
 
 /**
- * Ajv takes a third of a start to compile the schemas of the built-in plugins, so `npm run build` compiles them ahead
- * (`cli/generate/generate.ts --dist`). A schema that is not among them is compiled by Ajv, which is only slower.
+ * Compiling the built-in plugins' schemas takes Ajv a third of a start, so `npm run build` compiles them ahead
+ * (`cli/generate/generate.ts --dist`). Other schemas are compiled at run time, which is only slower.
  */
 
-/** What a module of validators exports: it makes them with the table of formats, each under the fingerprint of its schema. */
+/**
+ * Export of a module of compiled validators: a function of the formats that returns validators by schema fingerprint.
+ */
 export type CompiledModule = (formats: typeof FORMATS) => Readonly<Record<string, ValidateFunction>>;
 
-/** The name under which the validator of a schema with this text is exported. */
+/** Export name of a validator, from the text of its schema. */
 export function fingerprint(text: string): string {
   return `schema_${createHash('sha256').update(text).digest('hex')}`;
 }
 
-/** How many validators a process remembers; a gateway has about a hundred. */
+/** Most validators that a process caches; a gateway has about a hundred. */
 const MAX_REMEMBERED = 1000;
 
-/** Gives the validator of a schema by its JSON text, and of whatever else decides what it means; `compile` makes one that is new. */
+/**
+ * Finds the validator for a schema's JSON text, which must include everything else that affects it. `compile` creates a
+ * missing one.
+ */
 type FindValidator = (text: string, compile: () => ValidateFunction) => ValidateFunction;
 
 /**
- * Makes what finds validators: those that the build compiled, and those of schemas that this process has compiled before, for a
- * former configuration. Compiling all anew would keep a process that serves calls from doing so for most of a second.
+ * Creates the lookup of validators: those compiled by the build, and those that this process compiled for a former
+ * configuration. Compiling all of them again would block a serving process for most of a second.
  */
 export function createValidatorFinder(set: SchemaSet): FindValidator {
   const remembered = new LRUCache<string, ValidateFunction>({ max: MAX_REMEMBERED });

@@ -1,8 +1,8 @@
 /**
- * Builds the program: `npm run build`, and the first step of `npm start`. A build is a folder `.build/<hash>`, named after the
- * content of everything it is made from, so nothing is built when nothing changed. It is written under another name and renamed
- * when complete, and `dist` is a link to it. Node resolves links when it loads a file: a running gateway keeps the build it was
- * started from, and later builds leave that alone. With `--publish` `dist` is a folder instead, to pack or to copy.
+ * Builds the program: `npm run build`, and the first step of `npm start`. A build is a folder `.build/<hash>`, named
+ * after the content of all its inputs, so an unchanged tree is not built again. It is written under a temporary name
+ * and renamed when complete; `dist` is a link to it. Node resolves links when it loads a file: a running gateway keeps
+ * its build, and later builds do not change it. With `--publish` `dist` is a folder to pack or copy.
  */
 import { spawn } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
@@ -33,7 +33,7 @@ const BUILDS = path.join(PACKAGE_ROOT, '.build');
 const DIST = path.join(PACKAGE_ROOT, 'dist');
 const LOCK = path.join(BUILDS, 'lock');
 
-/** Folders and files that a build is made from. `.package-lock.json` is what npm has installed. */
+/** Inputs of a build. `.package-lock.json` lists the packages that npm has installed. */
 export const INPUTS: readonly string[] = Object.freeze([
   ...[
     'cli',
@@ -52,12 +52,12 @@ export const INPUTS: readonly string[] = Object.freeze([
   ...['tsconfig.json', 'tsconfig.build.json'],
 ]);
 
-/** The owner of the lock renews it this often. */
+/** Interval at which the owner renews the lock. */
 const RENEW_MS = 2_000;
-/** A lock that was not renewed for this time has no owner any more, whatever its process id says. */
+/** Time without renewal after which a lock is stale, even if its process id exists. */
 const STALE_MS = 30_000;
 const POLL_MS = 200;
-/** Builds that no process uses are deleted this long after their last start. */
+/** Time after their last start at which unused builds are deleted. */
 const KEEP_MS = 24 * 60 * 60_000;
 
 interface Step {
@@ -68,7 +68,7 @@ interface Step {
 const STEPS: readonly Step[] = Object.freeze([
   {
     title: 'compile the program (tsc)',
-    run: (folder) => runNode(['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json', '--outDir', folder]),
+    run: (folder) => runTsc('--outDir', folder),
   },
   {
     title: 'compile the schemas, write the pages of the docs',
@@ -85,17 +85,9 @@ const STEPS: readonly Step[] = Object.freeze([
         path.join(folder, 'console'),
       ]),
   },
-  {
-    title: 'copy the viewer of the API',
-    run: (folder) =>
-      cpSync(
-        path.join(PACKAGE_ROOT, 'node_modules/rapidoc/dist/rapidoc-min.js'),
-        path.join(folder, 'assets/rapidoc-min.js'),
-      ),
-  },
 ]);
 
-/** Writes a build into a folder, whatever it holds; `report` gets a line a step. */
+/** Writes a build into an existing folder; `report` gets one line per step. */
 export async function buildInto(folder: string, report: (line: string) => void = () => {}): Promise<void> {
   for (const [index, { title, run }] of STEPS.entries()) {
     report(`[${index + 1}/${STEPS.length}] ${title}`);
@@ -103,9 +95,40 @@ export async function buildInto(folder: string, report: (line: string) => void =
   }
 }
 
+/** Adds to a build what only the published package has: types, and docs that are compressed once more. */
+export async function completePackage(folder: string): Promise<void> {
+  await writeTypes(folder);
+  await runNode(['--import', 'tsx/esm', 'cli/generate/shrink-docs.ts', folder]);
+}
+
+/** Writes the types of the package's entries: only compilers of plugins read them. */
+async function writeTypes(folder: string): Promise<void> {
+  await runTsc('--declaration', '--emitDeclarationOnly', '--removeComments', 'false', '--outDir', folder);
+  const { exports } = JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'package.json'), 'utf8')) as {
+    readonly exports: Readonly<Record<string, string | { readonly types: string }>>;
+  };
+  const entries = Object.values(exports).flatMap((entry) => (typeof entry === 'string' ? [] : [entry.types]));
+  const used = new Set(entries.map((file) => path.join(folder, path.relative('dist', file))));
+  // Iterating a set includes entries added meanwhile.
+  for (const file of used)
+    for (const [, name = ''] of readFileSync(file, 'utf8').matchAll(
+      /\b(?:from |import\(|import )['"](\.[^'"]+)\.ts['"]/g,
+    )) {
+      const imported = path.resolve(path.dirname(file), `${name}.d.ts`);
+      // Examples in comments import files that do not exist here.
+      if (existsSync(imported)) used.add(imported);
+    }
+  for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' }))
+    if (name.endsWith('.d.ts') && !used.has(path.join(folder, name))) rmSync(path.join(folder, name));
+}
+
+function runTsc(...words: readonly string[]): Promise<void> {
+  return runNode(['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json', ...words]);
+}
+
 function runNode(words: readonly string[]): Promise<void> {
   return new Promise((resolve, reject) => {
-    // Whatever a step prints is about the build: stdout belongs to the program that starts afterwards.
+    // Output of a step goes to stderr: stdout belongs to the program that starts afterwards.
     const child = spawn(process.execPath, words, { cwd: PACKAGE_ROOT, stdio: ['ignore', 2, 2] });
     child.once('error', reject);
     child.once('close', (code, signal) =>
@@ -114,7 +137,7 @@ function runNode(words: readonly string[]): Promise<void> {
   });
 }
 
-/** Hash of the names and contents of everything that a build is made from. */
+/** Hash of the names and contents of all inputs. */
 function hashInputs(): string {
   const hash = createHash('sha256');
   for (const input of INPUTS)
@@ -147,7 +170,7 @@ async function build(isToPublish: boolean, report: (line: string) => void): Prom
     const now = new Date();
     utimesSync(folder, now, now);
     deleteUnused(id);
-    if (isToPublish) publish(folder);
+    if (isToPublish) await publish(folder);
     else link(id);
   } finally {
     release();
@@ -163,29 +186,30 @@ async function makeBuild(id: string, report: (line: string) => void): Promise<vo
     renameSync(unfinished, path.join(BUILDS, id));
   } catch (error) {
     rmSync(unfinished, { recursive: true, force: true });
-    // A build that took over this lock was faster; its content is the same.
+    // Another process took over this lock and finished first; its build has the same content.
     if (!existsSync(path.join(BUILDS, id))) throw error;
   }
   report(`Built in ${Math.round((performance.now() - begun) / 1000)} s.`);
 }
 
-/** Makes `dist` a link to the build, in one step where a link was there before. */
+/** Makes `dist` a link to the build; replaces an existing link atomically. */
 function link(id: string): void {
   const target = path.join('.build', id);
   if (isLink(DIST) && readlinkSync(DIST) === target) return;
   const fresh = path.join(BUILDS, `link-${process.pid}`);
   rmSync(fresh, { force: true });
-  // Windows needs no rights for a junction, which takes an absolute path alone; elsewhere the clone can be moved.
+  // On Windows a junction needs no privileges, but an absolute path. Elsewhere a relative link lets the clone be moved.
   if (process.platform === 'win32') symlinkSync(path.join(PACKAGE_ROOT, target), fresh, 'junction');
   else symlinkSync(target, fresh, 'dir');
   if (process.platform === 'win32' || !isLink(DIST)) removeDist();
   renameSync(fresh, DIST);
 }
 
-function publish(folder: string): void {
+async function publish(folder: string): Promise<void> {
   const fresh = path.join(BUILDS, `unfinished-${process.pid}-publish`);
   rmSync(fresh, { recursive: true, force: true });
   cpSync(folder, fresh, { recursive: true, filter: (file) => path.relative(folder, file) !== 'in-use' });
+  await completePackage(fresh);
   removeDist();
   renameSync(fresh, DIST);
 }
@@ -199,7 +223,7 @@ function isLink(file: string): boolean {
   return lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink() === true;
 }
 
-/** Deletes the builds that no process uses and that were not started for a day, and what builds left that were killed. */
+/** Deletes builds that no process uses and that were not started for a day, and leftovers of killed builds. */
 function deleteUnused(current: string): void {
   for (const name of readdirSync(BUILDS)) {
     const place = path.join(BUILDS, name);
@@ -224,8 +248,8 @@ function isAlive(pid: number): boolean {
 }
 
 /**
- * Waits until no other process builds here; returns what ends the own turn. The lock saves work only: two that build at once
- * write to folders of their own.
+ * Waits until no other process builds here; returns a function that releases the lock. The lock only saves work:
+ * concurrent builds write to separate folders.
  */
 async function takeLock(report: (line: string) => void): Promise<() => void> {
   const owner = JSON.stringify({ pid: process.pid, host: os.hostname(), id: randomUUID() });
@@ -269,7 +293,7 @@ function isStale(): boolean {
     const { pid, host } = JSON.parse(text ?? '') as { readonly pid?: number; readonly host?: string };
     return host === os.hostname() && pid !== undefined && !isAlive(pid);
   } catch {
-    // Its owner is writing it just now.
+    // Its owner is just writing it.
     return false;
   }
 }

@@ -1,19 +1,19 @@
 import type { Members, Shape } from '../contract/definitions.ts';
 import { didYouMean } from '../contract/nearest.ts';
 
-/** Something in a definition that its table does not have. */
+/** Member or value of a definition that does not match its table. */
 export interface Mistake {
-  /** What is wrong, without a full stop: `has "roles", which it does not know`. */
+  /** Problem, without a full stop: `has "roles", which it does not know`. */
   readonly message: string;
-  /** What to write, as whole sentences. */
+  /** Remedy, as whole sentences. */
   readonly hint: string;
-  /** Whether it is a member that may be one of a newer contract: nothing that is known has such a name. */
+  /** True for an unknown member without a similar known name; a newer contract may have it. */
   readonly isForeign: boolean;
 }
 
 const MAX_TEXT = 60;
 
-/** Finds the members and values of a definition that its table does not have; `undefined` is a member that is not there. */
+/** Finds members and values of a definition that do not match its table; `undefined` counts as absent. */
 export function findMistakes(value: unknown, shape: Shape, at = ''): readonly Mistake[] {
   if (value === undefined || shape === 'any') return [];
   if (shape === 'text') return isOf(value, 'string', at, 'a text');
@@ -50,7 +50,7 @@ function findInMembers(value: object, { members, isClass = false }: Members, at:
   return mistakes;
 }
 
-/** The mistakes of the alternative that the value comes nearest to: that of its own type. */
+/** Returns the mistakes of the closest alternative: the one with the value's type. */
 function findEither(value: unknown, shapes: readonly Shape[], at: string): readonly Mistake[] {
   const found = shapes.map((shape) => findMistakes(value, shape, at));
   if (found.some((mistakes) => mistakes.length === 0)) return [];

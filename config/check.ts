@@ -28,24 +28,27 @@ import { findStore, interpolateStore, listStoreNames } from './store-url.ts';
 import { checkTls } from './tls.ts';
 import { type SchemaProblem, validateValue } from './validate.ts';
 
-/** What the loader found out about the plugins that a configuration names. */
+/** Facts of the loader about the configured plugins. */
 export interface KnownPlugins {
   readonly builtins: readonly BuiltinName[];
-  /** The schema of every plugin that could be imported and has one. */
+  /** Schemas of all imported plugins that have one. */
   readonly schemas: readonly PluginSchema[];
-  /** Imports that failed: reported together with everything else. */
+  /** Failed imports, reported together with all other problems. */
   readonly problems?: readonly ProblemAt[];
 }
 
 type CheckSection = (value: Json, schema: Schema, pointer: string, plugin?: string) => Section;
 
-/** A plugin to import. */
+/** Plugin to import. */
 export interface NamedInstance extends InstanceRef {
-  /** Whether the configuration goes on without it where it cannot be imported. */
+  /** True if the configuration works without the plugin when its import fails. */
   readonly isOptional?: boolean;
 }
 
-/** The plugins that a configuration may mean: import them before {@link checkConfig}, which chooses one of the stores. */
+/**
+ * Lists the plugins that a configuration may use. Import them before {@link checkConfig}, which chooses one of the
+ * stores.
+ */
 export function findInstances(
   raw: RawConfig,
   builtins: readonly BuiltinName[],
@@ -62,7 +65,7 @@ export function findInstances(
   };
 }
 
-/** Interpolates and validates everything; answers the configuration, or throws a `ConfigError` with all problems. */
+/** Interpolates and validates everything. Returns the configuration, or throws a `ConfigError` with all problems. */
 export function checkConfig(
   raw: RawConfig,
   { builtins, schemas, problems: importProblems = [] }: KnownPlugins,
@@ -73,7 +76,7 @@ export function checkConfig(
     const tree = interpolateTree(value, schema, pointer, lookup);
     const isHidden = (at: string): boolean => tree.sources.has(at);
     const errors = validateValue(tree.value, schema, { plugin, pointer, baseDir, isHidden });
-    // A value that could not be made is one problem, not a second one for missing.
+    // A value that failed to interpolate is reported once, and not also as missing.
     const reported = new Set(tree.problems.map((problem) => problem.pointer));
     const own = errors.filter(({ missing }) => missing === undefined || !reported.has(missing));
     const problems = [...tree.problems, ...own.map((problem) => explainMissing(problem, tree.unset))];
@@ -82,7 +85,7 @@ export function checkConfig(
 
   const { instances, problems: namingProblems } = listInstances(raw.value, builtins, lookup);
   const pluginOf = createPluginFinder(schemas);
-  // Without its plugin nothing can be said about an instance's options.
+  // Options cannot be checked without the plugin.
   const imported = instances.filter(({ pointer }) => !importProblems.some((problem) => problem.pointer === pointer));
   const checked = imported.map((instance) => checkInstance(instance, pluginOf(instance), raw.value, check));
   const sections = checked.flatMap(({ section }) => section ?? []);
@@ -117,13 +120,16 @@ export function checkConfig(
   return finishConfig(raw, core, store, checked);
 }
 
-/** What an instance's options are checked by. */
+/** Schema that checks an instance's options. */
 interface InstanceSchema extends Pick<PluginSchema, 'schema' | 'section'> {
-  /** The options that are core's, not its plugin's. */
+  /** Options handled by core in place of the plugin. */
   readonly ofCore: readonly string[];
 }
 
-/** What is known of an instance's plugin, its schema closed; the same object for the same plugin, so that it is compiled once. */
+/**
+ * Finds the sealed schema of an instance's plugin. Returns the same object for the same plugin, so that it is compiled
+ * once.
+ */
 function createPluginFinder(schemas: readonly PluginSchema[]): (ref: InstanceRef) => InstanceSchema {
   const open = { schema: sealPluginSchema({ schema: { additionalProperties: true } }), ofCore: [] };
   const known = new Map(
@@ -155,32 +161,34 @@ function checkInstance(
   }
   const checked = { ...check(value, schema, ref.pointer, ref.plugin), ofCore };
   if (ref.group !== 'plugins') return { ...checked, ref };
-  // A plugin in the list of those without options that needs some.
+  // The list form allows no options, but this plugin requires some.
   const hint = 'Name it under "policies" with "plugin:" and its options.';
   return { ...checked, ref, problems: checked.problems.map((problem) => ({ ...problem, hint })) };
 }
 
-/** Its references are replaced already, and no text out of one may be shown: a store's URL holds a password. */
+/** References are already replaced, so no text may be shown: a store's URL holds a password. */
 function checkStore({ value: given, ...ref }: RawInstance, schema: Schema, baseDir: string): CheckedInstance {
   const value = structuredClone(given);
   const problems = validateValue(value, schema, { ...ref, baseDir, isHidden: () => true });
   return { ref, pointer: ref.pointer, schema, value, problems, sources: new Map() };
 }
 
-/** The options by which an instance's connections leave, where it has them. */
+/** Checks the options for outbound connections, if the instance has them. */
 function checkEgressOf({ ref, value, ofCore = [] }: CheckedInstance, lookup: Lookup): readonly ProblemAt[] {
   if (!isObject(value)) return [];
   const own = Object.entries(value).filter(([name]) => ofCore.includes(name));
   return checkEgress(ref.pointer, Object.fromEntries(own), lookup);
 }
 
-/** A client format's own names of models: its option `models`, which is as the configuration's aliases are. */
+/**
+ * Checks the model names of a client format: its option `models`, which has the form of the configuration's aliases.
+ */
 function checkDialectAliases({ ref, value }: CheckedInstance, providers: readonly string[]): readonly ProblemAt[] {
   if (ref.kind !== 'dialect' || !isObject(value)) return [];
   return checkAliases(value['models'], providers, `${ref.pointer}/models`);
 }
 
-/** Plugins whose section is core's or another's. */
+/** Finds plugins whose section is taken by core or another plugin. */
 function checkSectionNames(instances: readonly CheckedInstance[]): readonly ProblemAt[] {
   const owners = new Map([...Object.keys(CORE_PROPERTIES), ...GROUP_NAMES].map((key) => [key, 'core']));
   return instances.flatMap(({ ref: { group, name }, section }): readonly ProblemAt[] => {
@@ -192,7 +200,7 @@ function checkSectionNames(instances: readonly CheckedInstance[]): readonly Prob
   });
 }
 
-/** A required secret whose variable is not set is reported as such. */
+/** Explains a missing required secret by its unset variable. */
 function explainMissing(problem: SchemaProblem, unset: ReadonlyMap<string, string>): ProblemAt {
   const pointer = problem.missing ?? '';
   const variable = unset.get(pointer);
@@ -201,14 +209,16 @@ function explainMissing(problem: SchemaProblem, unset: ReadonlyMap<string, strin
   return { pointer, message, hint: `Set ${variable} in the environment, in .env.local or in .env.` };
 }
 
-/** Core's part alone, next to plugins with these sections: the members of the groups and the sections of plugins are each checked by their plugin's schema. */
+/**
+ * Schema of core's part, given the sections of plugins. Plugin schemas check the members of groups and these sections.
+ */
 export function coreSchema(sections: readonly string[]): Schema {
   const elsewhere = [...GROUP_NAMES.map((group) => [group, { type: 'object' }]), ...sections.map((name) => [name, {}])];
   const properties = { ...CORE_PROPERTIES, ...Object.fromEntries(elsewhere) };
   return { type: 'object', additionalProperties: false, properties };
 }
 
-/** The configuration with the groups and sections emptied; a group that is no map stays, to be a problem. */
+/** Empties the groups and sections; a group that is not a map stays and is reported. */
 function withoutMembers(value: RawConfig['value'], sections: readonly string[]): RawConfig['value'] {
   const isElsewhere = (key: string, member: Json): boolean =>
     sections.includes(key) || (findGroup(key) !== undefined && isObject(member));
@@ -222,10 +232,10 @@ function namesIn(group: Json | undefined): readonly string[] {
   return Object.keys(group).filter((name) => group[name] !== false && INSTANCE_NAME.test(name));
 }
 
-/** What core's part of a configuration refers to; its values may be of any shape when it has other problems. */
+/** Values of core that refer to others. They may have any shape if the configuration has other problems. */
 type Referring = Partial<Readonly<Record<keyof CoreValues, unknown>>>;
 
-/** Plans that limit a provider that is not configured, and a default plan that does not exist. */
+/** Finds plans that limit a provider that is not configured, and a default plan that does not exist. */
 function checkPlans({ plans, defaultPlan }: Referring, providers: readonly string[]): readonly ProblemAt[] {
   const known = isObject(plans) ? plans : {};
   const problems = Object.entries(known).flatMap(([name, plan]) => {
@@ -242,7 +252,7 @@ function checkPlans({ plans, defaultPlan }: Referring, providers: readonly strin
   return [...problems, { pointer: '/defaultPlan', message, hint: suggest(defaultPlan, Object.keys(known)) }];
 }
 
-/** Aliases whose name or target cannot work: the targets' providers must be configured. */
+/** Finds aliases with an invalid name or target; providers of targets must be configured. */
 function checkAliases(models: unknown, providers: readonly string[], place = '/models'): readonly ProblemAt[] {
   const aliases = isObject(models) ? models : {};
   return Object.entries(aliases).flatMap(([alias, target]) => {
@@ -261,7 +271,7 @@ function checkAliases(models: unknown, providers: readonly string[], place = '/m
   });
 }
 
-/** An alias that ends in `*` stands for all names that begin so. */
+/** Checks an alias that ends in `*` and matches all names with this prefix. */
 function checkPattern(alias: string, target: unknown, pointer: string): readonly ProblemAt[] {
   if (!alias.includes('*')) return [];
   if (alias.indexOf('*') < alias.length - 1) {
@@ -273,7 +283,7 @@ function checkPattern(alias: string, target: unknown, pointer: string): readonly
   return [{ pointer: childPointer(pointer, 'hedge'), message: 'cannot be counted for an alias with "*"', hint }];
 }
 
-/** What a `*` of a target stands for, only an alias with one says. */
+/** A target may have a `*` only if its alias has one. */
 function checkStars(text: string, pointer: string, isPattern: boolean): readonly ProblemAt[] {
   const stars = text.split('*').length - 1;
   if (stars === 0 || (isPattern && stars === 1 && text.indexOf('*') > text.indexOf('/'))) return [];
@@ -320,7 +330,7 @@ function checkModelOptions(
 ): readonly ProblemAt[] {
   const problems: ProblemAt[] = [];
   mapLeaves(value, schema, pointer, (leaf, { pointer: at, nodes }) => {
-    // What has not the form of one is a problem of its own.
+    // Malformed names are reported by the schema.
     if (typeof leaf === 'string' && FORMATS['model']?.accepts(leaf) && nodes.some(({ format }) => format === 'model'))
       problems.push(...checkModel(leaf, at, isObject(aliases) ? Object.keys(aliases) : [], providers));
     return undefined;
@@ -341,13 +351,13 @@ function checkModel(
   return [{ pointer, message: `names the model "${text}", which is no alias of "models"`, hint }];
 }
 
-/** What a word may have been meant to be. */
+/** Suggests a name for an unknown word. */
 function suggest(word: string, names: readonly string[]): string {
   const known = names.length > 0 ? `There are: ${names.slice(0, 20).join(', ')}.` : 'There are none.';
   return didYouMean(word, names) ?? known;
 }
 
-/** Names and values of tags that no request could send. */
+/** Finds names and values of tags that no request could send. */
 function checkTags(tags: unknown): readonly ProblemAt[] {
   if (!isObject(tags)) return [];
   return Object.entries(tags).flatMap(([name, values]): readonly ProblemAt[] => {

@@ -11,11 +11,22 @@ import {
 import { shareOptions } from './share-options.ts';
 import { listForms } from './store-url.ts';
 
-const COMBINATORS = ['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else', '$ref', 'dependentSchemas'] as const;
+/** Keywords that join schemas. */
+export const COMBINATORS = [
+  'allOf',
+  'anyOf',
+  'oneOf',
+  'not',
+  'if',
+  'then',
+  'else',
+  '$ref',
+  'dependentSchemas',
+] as const;
 const OPEN = ['additionalProperties', 'unevaluatedProperties', 'patternProperties', '$dynamicRef'] as const;
-/** What a group or a section may be: options, `true`, `false` or nothing. */
+/** Types of a group or section: options, `true`, `false` or empty. */
 const OPTIONAL = Object.freeze(['object', 'boolean', 'null']);
-/** Keywords that a text with a reference in it may not satisfy, though what it stands for does (but for `minLength: 1`). */
+/** Keywords that a text with a reference may violate although its value does not (except `minLength: 1`). */
 const NARROWING = ['enum', 'const', 'pattern', 'minLength', 'maxLength'] as const;
 const pattern = '\\$\\{';
 const REFERENCE: Schema = Object.freeze({
@@ -28,9 +39,8 @@ const REFERENCE: Schema = Object.freeze({
 const MAPS: readonly string[] = ['properties', '$defs', 'patternProperties', 'definitions'];
 
 /**
- * A plugin's schema as the configuration uses it: `plugin` is one more key (not in a section, which is one plugin's), and
- * objects are closed, so that a misspelt key is a problem. A schema that wants an object open says so with
- * `additionalProperties`.
+ * Adapts a plugin's schema to the configuration. Adds the key `plugin`, except in a section, which belongs to one
+ * plugin. Closes objects so that misspelt keys are reported; a schema keeps an object open with `additionalProperties`.
  */
 export function sealPluginSchema({
   schema,
@@ -54,15 +64,15 @@ function closeObjects(schema: Schema): Schema {
     }),
   );
   if (!isObject(schema['properties']) || OPEN.some((keyword) => keyword in schema)) return closed;
-  // Next to a combinator only `unevaluatedProperties` knows what its branches declare.
+  // Next to a combinator only `unevaluatedProperties` includes the properties of its branches.
   const combined = COMBINATORS.some((keyword) => keyword in schema);
   return { ...closed, [combined ? 'unevaluatedProperties' : 'additionalProperties']: false };
 }
 
 /**
- * The configuration as one JSON Schema 2020-12, for editors and docs: core's part, and every plugin's under the
- * keys that mean it. `checkConfig` does not use it: it knows which plugin a key means, so its problems need no `if`. It sees
- * the file before references are replaced, so it takes a text with one for every value.
+ * Composes one JSON Schema 2020-12 of the configuration for editors and docs: core's part, and each plugin's under its
+ * keys. `checkConfig` does not use it: it knows the plugin of each key, so its problems need no `if`. This schema sees
+ * the file before references are replaced, so every value may be a text with a reference.
  */
 export function composeSchema(plugins: readonly PluginSchema[]): Schema {
   const groups = GROUP_NAMES.map((group) => {
@@ -87,7 +97,7 @@ export function composeSchema(plugins: readonly PluginSchema[]): Schema {
   });
 }
 
-/** Core's own top-level keys, with what the given plugins say about them. */
+/** Core's own top-level keys, with additions of the given plugins. */
 export function topLevel(plugins: readonly PluginSchema[]): Readonly<Record<string, Schema>> {
   const forms = listForms(
     plugins.filter(({ kind }) => kind === 'store').toSorted((a, b) => (a.name < b.name ? -1 : 1)),
@@ -119,7 +129,7 @@ function groupSchema(group: Group, members: readonly PluginSchema[]): Schema {
   };
 }
 
-/** Any key: what `plugin:` names decides; a package or path that is not known here takes any options. */
+/** Schema of other keys: `plugin:` decides; an unknown package or path accepts any options. */
 function chooseByPlugin(group: Group, members: readonly PluginSchema[]): Schema {
   const names = members.map(({ name }) => name);
   const plugin: Schema = {
@@ -144,7 +154,9 @@ function definitionName(group: Group, name: string): string {
   return `${group}.${name.replace(/[^\w.-]/g, '_')}`;
 }
 
-/** The options of a plugin in its group; `true`, `false` and an empty key need none, nor does a plugin with a section. */
+/**
+ * Options of a plugin in its group. `true`, `false` and an empty key set no options, nor does a plugin with a section.
+ */
 function definePlugin(group: Group, { name, kind, schema, section }: PluginSchema): Schema {
   const sealed = sealPluginSchema(section === undefined ? { kind, schema } : { schema: {} });
   return placeAt(`#/$defs/${definitionName(group, name)}`, { ...sealed, type: OPTIONAL });
@@ -156,7 +168,9 @@ function sectionsOf({ schema, section }: PluginSchema): readonly (readonly [stri
   return [[section, placeAt(`#/properties/${section}`, { ...sealed, type: OPTIONAL })]];
 }
 
-/** A schema as a part of another: its local references rebased, and a text with a reference taken for every value. */
+/**
+ * Embeds a schema in another one: rebases its local references, and accepts a text with a reference for every value.
+ */
 function placeAt(base: string, schema: Schema): Schema {
   return takeReferences(rebase(schema, base)) as Schema;
 }
@@ -172,7 +186,7 @@ function rebase(node: unknown, base: string): unknown {
   );
 }
 
-/** A schema that also takes a text with a reference where it wants a number, a boolean or a text of a certain form. */
+/** Extends a schema to accept a text with a reference for numbers, booleans and constrained texts. */
 function takeReferences(schema: unknown): unknown {
   if (!isObject(schema)) return schema;
   const types = [schema['type'] ?? []].flat();
@@ -182,7 +196,7 @@ function takeReferences(schema: unknown): unknown {
     const notes = Object.entries({ description, default: value, secret }).filter(([, note]) => note !== undefined);
     return { ...Object.fromEntries(notes), anyOf: [rest, { $ref: '#/$defs/reference' }] };
   }
-  // A pattern is about texts alone, as bounds are about numbers alone.
+  // A pattern applies to texts alone, as bounds apply to numbers alone.
   if (isScalar && types.length > 0 && !types.includes('string'))
     return { ...schema, type: [...types, 'string'], pattern };
   return Object.fromEntries(

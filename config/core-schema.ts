@@ -119,7 +119,7 @@ const STORE = {
 
 const TARGET = { ...NAME, description: '`provider/model`' } as const;
 
-/** The top-level keys that are core's own. */
+/** Top-level keys of core. */
 export const CORE_PROPERTIES = Object.freeze({
   $schema: { type: 'string', description: 'For editors; not read.' },
   $import: {
@@ -177,7 +177,7 @@ export const CORE_PROPERTIES = Object.freeze({
   },
 } as const satisfies Readonly<Record<string, Schema>>);
 
-/** Core's part of a configuration as its schema leaves it: every default applied, texts with units still texts. */
+/** Core's part of a configuration after validation: defaults applied, texts with units not yet parsed. */
 export type CoreValues = FromSchema<{ readonly type: 'object'; readonly properties: typeof CORE_PROPERTIES }>;
 
 type ServerValues = CoreValues['server'];
@@ -185,7 +185,7 @@ type ServerValues = CoreValues['server'];
 /** `server:`, with durations in milliseconds and sizes in bytes. */
 export interface ServerConfig
   extends Pick<ServerValues, 'host' | 'port' | 'maxConnections' | 'failedCredentials' | 'cors' | 'workers' | 'watch'> {
-  /** What all paths begin with, such as `/llm`; empty where they do not. */
+  /** Prefix of all paths, such as `/llm`; empty for none. */
   readonly basePath: string;
   readonly bodyLimitBytes: number;
   readonly requestTimeoutMs: number;
@@ -194,7 +194,7 @@ export interface ServerConfig
   readonly keepAliveMs: number;
   readonly sseKeepAliveMs: number;
   readonly idempotency: { readonly keepForMs: number; readonly maxBytes: number };
-  /** How many proxies in front are believed about the client's address; 0 believes no proxy. */
+  /** Number of trusted proxies in front of the gateway for the client's address; 0 trusts none. */
   readonly trustProxy: number;
   /** Undefined for plain HTTP. */
   readonly tls?: TlsConfig;
@@ -223,17 +223,17 @@ const WHEN = {
   },
 } as const satisfies Schema;
 
-/** For which calls the hooks of a policy run, and whether what they say holds. */
+/** Calls for which a policy's hooks run, and whether the hooks may act. */
 export interface InstanceScope {
   readonly when?: FromSchema<typeof WHEN>;
   readonly mode?: 'enforce' | 'log';
-  /** Whether calls go on while its `prepare` hooks look at their requests, and wait for them before their responses. */
+  /** True if calls continue while `prepare` hooks inspect their requests; the response waits for the hooks. */
   readonly beside?: boolean;
-  /** Whether responses say what its hooks did. */
+  /** True if responses report the actions of its hooks. */
   readonly showVerdicts?: boolean;
 }
 
-/** The options of core that policies take. */
+/** Core options for policies. */
 const SCOPE_OPTIONS: Readonly<Record<string, Schema>> = Object.freeze({
   when: WHEN,
   mode: {
@@ -251,34 +251,34 @@ const SCOPE_OPTIONS: Readonly<Record<string, Schema>> = Object.freeze({
   },
 });
 
-/** A plugin's place in the configuration. */
+/** Position of a plugin in the configuration. */
 export interface InstanceRef {
-  /** The section it stands in; `plugins` is the list of those without options. */
+  /** Section of the plugin; `plugins` is the list of plugins without options. */
   readonly group: Group | 'plugins' | 'store';
   readonly kind: PluginKind;
-  /** The instance's name: its key. */
+  /** Name of the instance: its key. */
   readonly name: string;
-  /** What to import: a built-in name, an npm package, a path or a URL. */
+  /** Import target: a built-in name, an npm package, a path or a URL. */
   readonly plugin: string;
-  /** A JSON pointer to its options. */
+  /** JSON pointer to its options. */
   readonly pointer: string;
 }
 
-/** One plugin to set up. */
+/** Plugin instance to set up. */
 export interface PluginInstance extends InstanceRef {
-  /** Interpolated, validated, defaults applied, frozen; without the keys that core takes. */
+  /** Options: interpolated, validated, defaults applied, frozen; without core's own. */
   readonly config: Readonly<Record<string, unknown>>;
-  /** How its hooks are bounded, where the configuration says so. */
+  /** Configured time limit and failure mode of its hooks. */
   readonly hooks?: { readonly timeoutMs?: number; readonly onFailure?: 'open' | 'closed' };
-  /** For which calls its hooks run, and whether they act. */
+  /** Calls for which its hooks run, and whether they act. */
   readonly scope?: InstanceScope;
-  /** How its connections leave; undefined for directly. */
+  /** Rules for outbound connections; undefined for direct ones. */
   readonly egress?: EgressRules;
-  /** False where the gateway starts without it when it cannot be set up. Default true. */
+  /** False if the gateway starts without the instance when its set-up fails. Default true. */
   readonly isRequired?: boolean;
 }
 
-/** The option of core that every instance in a group takes. */
+/** Core option of every instance in a group. */
 const REQUIRED_OPTION: Readonly<Record<string, Schema>> = Object.freeze({
   required: {
     type: 'boolean',
@@ -287,7 +287,10 @@ const REQUIRED_OPTION: Readonly<Record<string, Schema>> = Object.freeze({
   },
 });
 
-/** The options of core that an instance of these kinds takes next to its plugin's own. One of the same name that the plugin has is the plugin's. */
+/**
+ * Core options of instances of these kinds, in addition to the plugin's own. A plugin's option of the same name takes
+ * precedence.
+ */
 const HOOK_OPTIONS: Readonly<Record<string, Schema>> = Object.freeze({
   timeout: {
     type: 'string',
@@ -301,7 +304,7 @@ const HOOK_OPTIONS: Readonly<Record<string, Schema>> = Object.freeze({
   },
 });
 
-/** Which options of core an instance of a plugin takes. */
+/** Core options that an instance of a plugin accepts. */
 export function coreOptionsOf({
   kind,
   schema,
@@ -318,46 +321,48 @@ export function coreOptionsOf({
   return { ...Object.fromEntries(options), ...egressOptionsOf(schema) };
 }
 
-/** A configuration without problems: interpolated, validated, defaults applied, frozen. */
+/** Configuration without problems: interpolated, validated, defaults applied, frozen. */
 export interface GatewayConfig extends Pick<CoreValues, 'logging' | 'billing'> {
-  /** The file's name for people. */
+  /** Display name of the file. */
   readonly file: string;
   readonly isDefault: boolean;
-  /** What relative paths are relative to. Absolute. */
+  /** Base of relative paths. Absolute. */
   readonly baseDir: string;
   readonly server: ServerConfig;
   /** The store's plugin and its options. */
   readonly store: PluginInstance;
-  /** Aliases; every value is a list of `provider/model`, in the order to try. */
+  /** Aliases; every value lists `provider/model` in the order of attempts. */
   readonly models: Readonly<Record<string, readonly string[]>>;
-  /** The same aliases, with the rules by which a target is chosen. */
+  /** The same aliases, with the rules to choose a target. */
   readonly routes: Readonly<Record<string, ModelRoute>>;
   readonly plans: Readonly<Record<string, Plan>>;
   readonly defaultPlan: string | undefined;
   readonly budgets: readonly BudgetRule[];
   readonly auditKeepForMs: number;
-  /** What calls may be booked under: the values of each name. */
+  /** Tags for cost allocation: the allowed values of each name. */
   readonly tags: TagRules;
-  /** In the order of the file; built-in ones that are on without being mentioned come first. */
+  /** In the order of the file; built-in plugins that are on by default come first. */
   readonly instances: readonly PluginInstance[];
-  /** What `config print` shows: the effective configuration, secrets masked. */
+  /** Effective configuration for `config print`, secrets masked. */
   readonly printable: () => Readonly<Record<string, unknown>>;
-  /** The same with its secrets: to be compared, never shown. */
+  /** Effective configuration with secrets, for comparison; never shown. */
   readonly plain: () => Readonly<Record<string, unknown>>;
-  /** Where values came from, by JSON pointer: `env PORT`, `file /run/secrets/key`, `tollgate.config.yaml:3`; else a default. */
+  /**
+   * Sources of values by JSON pointer: `env PORT`, `file /run/secrets/key`, `tollgate.config.yaml:3`; else a default.
+   */
   readonly sources: ReadonlyMap<string, string>;
 }
 
 interface GroupRow {
   readonly kind: PluginKind;
   readonly noun: string;
-  /** The built-in ones are on unless the configuration says `false`. */
+  /** True if built-in plugins are on by default; the configuration turns them off with `false`. */
   readonly isOn?: boolean;
-  /** One sentence for editors. */
+  /** Sentence shown by editors. */
   readonly description: string;
 }
 
-/** The sections of a configuration that name plugins. */
+/** Sections of a configuration that contain plugins. */
 export const GROUPS = Object.freeze({
   policies: {
     kind: 'policy',
@@ -398,20 +403,20 @@ export type Group = keyof typeof GROUPS;
 
 export const GROUP_NAMES = Object.freeze(Object.keys(GROUPS) as Group[]);
 
-/** The row of a group; undefined for any other section. */
+/** Returns the row of a group; undefined for any other section. */
 export function findGroup(section: string): (GroupRow & { readonly group: Group }) | undefined {
   const group = GROUP_NAMES.find((name) => name === section);
   return group && { group, ...GROUPS[group] };
 }
 
-/** What an instance may be called: it becomes a part of URLs, log lines and metric labels. */
+/** Valid instance names: they become part of URLs, log lines and metric labels. */
 export const INSTANCE_NAME = /^(?!\d+$)[a-z0-9][a-z0-9._-]{0,62}$/;
 
-/** A plugin's part of the schema. `name` is what the configuration calls the plugin: a built-in name, package or path. */
+/** Schema of a plugin. `name` is its name in the configuration: a built-in name, package or path. */
 export interface PluginSchema {
   readonly kind: PluginKind;
   readonly name: string;
   readonly schema: Schema;
-  /** The top-level key of the configuration that holds the plugin's options, instead of its place in the group. */
+  /** Top-level key that holds the plugin's options in place of its key in the group. */
   readonly section?: string;
 }

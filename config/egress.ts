@@ -4,26 +4,26 @@ import type { Lookup } from './interpolate.ts';
 import { mapLeaves } from './schema-at.ts';
 import { checkCertificates, readPem } from './tls.ts';
 
-/** A proxy that connections go through. */
+/** Proxy for outbound connections. */
 export interface ProxyAddress {
   readonly isTls: boolean;
   readonly hostname: string;
   readonly port: number;
-  /** What `proxy-authorization` says, where the address has a user. */
+  /** Value of `proxy-authorization`, if the address has a user. */
   readonly authorization?: string;
 }
 
-/** How connections leave: through which proxy, and by which certificates. Holds secrets. */
+/** Rules for outbound connections: proxy and certificates. Contains secrets. */
 export interface EgressRules {
-  /** `false` goes without one, whatever the environment says; undefined goes by the environment. */
+  /** `false` disables proxies, whatever the environment sets; undefined uses the environment. */
   readonly proxy?: ProxyAddress | false;
-  /** The proxies of the environment, by the scheme of an address, and what goes without one. */
+  /** Proxies of the environment by URL scheme, and the hosts without one. */
   readonly environment?: {
     readonly https?: ProxyAddress;
     readonly http?: ProxyAddress;
     readonly direct: readonly string[];
   };
-  /** PEM texts, and the name that the other side's certificate is for where it is not its host's. */
+  /** PEM texts, and the server name of the certificate if it differs from the host. */
   readonly tls?: {
     readonly ca?: string;
     readonly cert?: string;
@@ -36,7 +36,7 @@ export interface EgressRules {
 const NAME = { type: 'string', minLength: 1 } as const;
 const PEM_NOTE = 'PEM: the name of a file, or the text itself by `$' + '{file:…}`';
 
-/** What an instance that connects to an address of its options takes next to its plugin's own. */
+/** Options of an instance that connects to a configured address, in addition to the plugin's own. */
 const EGRESS_OPTIONS: Readonly<Record<string, Schema>> = Object.freeze({
   proxy: {
     type: ['string', 'boolean'],
@@ -60,7 +60,7 @@ const EGRESS_OPTIONS: Readonly<Record<string, Schema>> = Object.freeze({
   },
 });
 
-/** The options of core for an instance that goes out: one of whose own options is an address. */
+/** Core options for an instance with outbound connections: one of its options is an address. */
 export function egressOptionsOf(schema: Schema): Readonly<Record<string, Schema>> {
   const own = isObject(schema['properties']) ? schema['properties'] : {};
   const goesOut = JSON.stringify(own).includes('"format":"url"');
@@ -69,7 +69,10 @@ export function egressOptionsOf(schema: Schema): Readonly<Record<string, Schema>
     : {};
 }
 
-/** How an instance's connections leave, of options that {@link checkEgress} found to be fine; undefined for directly. */
+/**
+ * Reads the rules for outbound connections from options that {@link checkEgress} accepted; undefined for direct
+ * connections.
+ */
 export function readEgress(
   { proxy, tls }: Readonly<Record<string, unknown>>,
   environment: EgressRules['environment'],
@@ -94,7 +97,7 @@ export function readEgress(
   };
 }
 
-/** The proxies that the environment names, lower-case names first as other programs have it; undefined where it names none. */
+/** Reads the proxies of the environment, lower-case names first as in other programs; undefined for none. */
 export function readEnvironment(env: Lookup['env']): EgressRules['environment'] {
   const find = (scheme: 'https' | 'http'): ProxyAddress | undefined => {
     const text = findVariable(env, `${scheme}_proxy`)?.text;
@@ -107,7 +110,7 @@ export function readEnvironment(env: Lookup['env']): EgressRules['environment'] 
   return { ...(https && { https }), ...(http && { http }), direct };
 }
 
-/** What is wrong with the environment's proxies: going out directly in their place could be what the network forbids. */
+/** Finds invalid proxies in the environment. A direct connection in their place might violate network rules. */
 export function checkEnvironment(env: Lookup['env']): readonly ProblemAt[] {
   return ['https_proxy', 'http_proxy'].flatMap((variable): readonly ProblemAt[] => {
     const found = findVariable(env, variable);
@@ -133,7 +136,7 @@ function findVariable(env: Lookup['env'], name: string): { readonly name: string
 
 const HINT = 'Write http://host:port or https://host:port, with user:password@ before the host where it wants one.';
 
-/** A proxy's address, or what is wrong with it in words that show nothing of it: it may hold a password. */
+/** Parses a proxy's address. Returns a problem as text, which never shows the address: it may hold a password. */
 function parseProxy(text: string): ProxyAddress | string {
   const whole = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`;
   const url = URL.canParse(whole) ? new URL(whole) : undefined;
@@ -154,7 +157,7 @@ function parseProxy(text: string): ProxyAddress | string {
   }
 }
 
-/** What is wrong with `proxy` and `tls` of an instance: an address, files, what they hold, and whether they belong together. */
+/** Checks `proxy` and `tls` of an instance: the address, the files, their content, and whether they match. */
 export function checkEgress(
   pointer: string,
   { proxy, tls }: Readonly<Record<string, unknown>>,
@@ -174,7 +177,7 @@ export function checkEgress(
   return [...problems, ...checkCertificates(tls, files, { pointer: at, ca: 'ca', mayBeText: true })];
 }
 
-/** The hosts that an instance may connect to: its plugin's own, and those of its options that are URLs by their schema. */
+/** Hosts that an instance may connect to: those of its plugin, and those in its URL options. */
 export function hostsOf(
   {
     configSchema = {},

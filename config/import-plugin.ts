@@ -12,24 +12,24 @@ import { assertPlugin, PluginImportError } from './plugin-definition.ts';
 export interface ImportOptions {
   readonly kind: PluginKind;
   readonly builtins: readonly Builtin[];
-  /** Where packages are looked for and what paths are relative to: the configuration file's folder. Absolute. */
+  /** Base of package lookups and relative paths: the configuration file's folder. Absolute. */
   readonly baseDir: string;
-  /** Plugins that a program gives, which need no import. */
+  /** Plugins passed by an embedding program, which are not imported. */
   readonly given?: readonly Plugin[];
   readonly importFile?: ImportFile;
 }
 
-/** Imports the module of a file that is no built-in plugin; undefined leaves it to the loader. */
+/** Imports the module of a third-party file; undefined leaves it to the loader. */
 export type ImportFile = (file: string) => Promise<Readonly<Record<string, unknown>> | undefined>;
 
-/** How plugins on npm are called when they have no scope. */
+/** Prefix of unscoped plugin packages on npm. */
 const PACKAGE_PREFIX = 'tollgate-plugin-';
 
 /**
- * Imports the plugin that a configuration calls `spec`: the built-in of this name and kind, the npm package
- * `tollgate-plugin-…`, or anything with `.`, `/` or `@` as it is written (package, path or URL). Packages are looked for
- * from `baseDir`, paths are relative to it. Throws a {@link PluginImportError} when it is not there, cannot be loaded, or
- * is no plugin of this kind and API version, or comes in a package that is made for others. Nothing is guessed: no other plain word becomes a package's name.
+ * Imports the plugin named `spec`: the built-in of this name and kind, or the npm package `tollgate-plugin-…`. A spec
+ * with `.`, `/` or `@` is used as written (package, path or URL). Packages and paths are resolved from `baseDir`.
+ * Throws a {@link PluginImportError} for a missing or broken module, for a wrong kind or API version, and for a package
+ * that requires other versions. No other plain word becomes a package name.
  */
 export async function importPlugin(spec: string, options: ImportOptions): Promise<Plugin> {
   const given = options.given?.find(({ kind, name }) => kind === options.kind && name === spec);
@@ -42,7 +42,7 @@ export async function importPlugin(spec: string, options: ImportOptions): Promis
   return plugin;
 }
 
-/** Imports the plugin of a package that is installed in this folder, of whatever kind it is; throws a {@link PluginImportError} as {@link importPlugin} does. */
+/** Imports the plugin of an installed package in this folder, of any kind; throws like {@link importPlugin}. */
 export async function importPackage(name: string, baseDir: string): Promise<Plugin> {
   const url = await resolvePackage(name, { kind: 'policy', builtins: [], baseDir });
   const plugin = await load(url, name, false);
@@ -50,7 +50,7 @@ export async function importPackage(name: string, baseDir: string): Promise<Plug
   return plugin;
 }
 
-/** The URL of a plugin's module; throws a {@link PluginImportError} when it is not there. */
+/** Resolves the URL of a plugin's module; throws a {@link PluginImportError} if it does not exist. */
 export async function locatePlugin(spec: string, options: ImportOptions): Promise<string> {
   const builtin = options.builtins.find(({ kind, name }) => kind === options.kind && name === spec);
   return builtin?.url ?? (isPath(spec) ? resolvePath(spec, options.baseDir) : await resolvePackage(spec, options));
@@ -77,7 +77,7 @@ function resolvePath(spec: string, baseDir: string): string {
 async function resolvePackage(spec: string, { kind, builtins, baseDir }: ImportOptions): Promise<string> {
   const sameKind = builtins.filter((builtin) => builtin.kind === kind).map(({ name }) => name);
   if (!/[./@]/.test(spec) && !spec.startsWith(PACKAGE_PREFIX)) {
-    // A near miss is a typing error: the message must not say to install whatever package has that name.
+    // Report a near miss as a typing error: the message must not suggest installing an unknown package of that name.
     const others = `Built in are: ${sameKind.join(', ') || 'none'}. Any other is named by "plugin:", as a package ${PACKAGE_PREFIX}…, with its scope, or as a path.`;
     throw new PluginImportError(`there is no built-in ${kind} plugin "${spec}"`, didYouMean(spec, sameKind) ?? others);
   }
@@ -97,7 +97,10 @@ async function resolvePackage(spec: string, { kind, builtins, baseDir }: ImportO
   throw new PluginImportError(`the package "${name}" is not installed`, `Run: npm install ${name}`);
 }
 
-/** The `package.json` of the package that a plugin's module lies in; empty where the nearest one is the operator's own, in the folder of the configuration. */
+/**
+ * Reads the `package.json` of a plugin module's package. Empty if the nearest one belongs to the operator, in the
+ * configuration's folder.
+ */
 export function findManifest(url: string, baseDir: string): Readonly<Record<string, unknown>> {
   if (!url.startsWith('file:')) return {};
   for (let folder = path.dirname(fileURLToPath(url)); folder !== baseDir; folder = path.dirname(folder)) {
@@ -114,7 +117,7 @@ export function findManifest(url: string, baseDir: string): Readonly<Record<stri
   return {};
 }
 
-/** Refuses a package that says that it is made for another Tollgate or another Node. */
+/** Refuses a package that requires another version of Tollgate or Node. */
 function assertFits(manifest: Readonly<Record<string, unknown>>, spec: string): void {
   const wants = (field: string, name: string): unknown =>
     isObject(manifest[field]) ? manifest[field][name] : undefined;
@@ -124,7 +127,7 @@ function assertFits(manifest: Readonly<Record<string, unknown>>, spec: string): 
     ['Node.js', wants('engines', 'node'), process.versions.node, 'or run Tollgate on the Node.js that it is made for'],
   ];
   for (const [name, range, version, remedy] of needs) {
-    // What is no range of versions, as a tag or an address, says nothing.
+    // Ignore values that are not version ranges, such as a tag or an address.
     if (typeof range !== 'string' || semver().validRange(range) === null) continue;
     if (semver().satisfies(version, range, { includePrerelease: true })) continue;
     throw new PluginImportError(
@@ -134,7 +137,7 @@ function assertFits(manifest: Readonly<Record<string, unknown>>, spec: string): 
   }
 }
 
-/** Read where a package says what it is made for. */
+/** Loaded only if a package declares requirements. */
 function semver(): Semver {
   const require = createRequire(import.meta.url);
   return require('semver') as Semver;
@@ -142,7 +145,7 @@ function semver(): Semver {
 
 interface Semver {
   satisfies(version: string, range: string, options: { readonly includePrerelease: boolean }): boolean;
-  /** Null for what is no range. */
+  /** Null for an invalid range. */
   validRange(range: string): string | null;
 }
 
@@ -160,7 +163,7 @@ async function load(url: string, spec: string, isBuiltin: boolean, importFile?: 
   }
 }
 
-/** Where a file does not parse: Node tells that of a module on the terminal alone, and the stack holds who imported it. */
+/** Finds the position of a syntax error. Node prints it on the terminal alone, and the stack holds the importer. */
 async function placeOfSyntaxError(error: unknown, url: string): Promise<CodePlace | undefined> {
   if (!(error instanceof SyntaxError) || !url.startsWith('file:')) return undefined;
   const filename = fileURLToPath(url);
@@ -170,7 +173,7 @@ async function placeOfSyntaxError(error: unknown, url: string): Promise<CodePlac
   return line === undefined ? undefined : { file: filename, line: Number(line), column: Number(column) };
 }
 
-/** A place in the code of a plugin. */
+/** Position in the code of a plugin. */
 export interface CodePlace {
   /** Absolute. */
   readonly file: string;
@@ -178,18 +181,21 @@ export interface CodePlace {
   readonly column?: number;
 }
 
-/** A place as the end of a message: ` (guard.mjs:3:9)`; nothing for none. */
+/** Formats a position as the end of a message: ` (guard.mjs:3:9)`; empty for none. */
 export function writePlace(place: CodePlace | undefined): string {
   if (!place) return '';
   const { file, line, column } = place;
   return ` (${path.basename(file)}:${line}${column === undefined ? '' : `:${column}`})`;
 }
 
-/** A file with a place in it, as parsers and stacks write it. */
+/** File with a position, as parsers and stack traces write it. */
 const PLACE = /(?<![\w.-])(?:file:\/\/)?((?:[A-Za-z]:)?[\\/][^\s():]+):(\d+)(?::(\d+))?/g;
 const MAX_CAUSES = 5;
 
-/** Where in the code of a plugin an error has its origin: what a parser says, or the first frame of the stack that is neither ours nor a library's. */
+/**
+ * Finds the origin of an error in a plugin's code: the parser's position, or the first stack frame outside of this
+ * package and of libraries.
+ */
 export function placeOfError(error: unknown): CodePlace | undefined {
   let found: CodePlace | undefined;
   let at = error;
@@ -204,17 +210,17 @@ export function placeOfError(error: unknown): CodePlace | undefined {
   return found;
 }
 
-/** Folders of the running code; those of a build hold nothing else. */
+/** Folders of the running code; a build's folder contains nothing else. */
 const OWN_ROOMS = (
   IS_SOURCE ? ['contract', 'core', 'config', 'cli', 'openapi', 'routing', 'egress', 'models', 'plugins', 'dist'] : ['.']
 ).map((room) => path.join(CODE_ROOT, room) + path.sep);
 
-/** Whether a file is a part of this package. */
+/** True for a file of this package. */
 export function isOwnCode(file: string): boolean {
   return OWN_ROOMS.some((room) => file.startsWith(room));
 }
 
-/** Built-ins load as this package itself does; other people's TypeScript goes through jiti. */
+/** Imports built-ins natively, and third-party TypeScript through jiti. */
 async function importModule(url: string, isBuiltin: boolean): Promise<Readonly<Record<string, unknown>>> {
   if (isBuiltin) return await import(url);
   await resolveOwnPackage();
@@ -227,7 +233,9 @@ function isObjectOrArray(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null;
 }
 
-/** What this package exports, as `tollgate/codec` and its file; from the source where this package runs from its source. */
+/**
+ * Exports of this package with their files, such as `tollgate/codec`; source files if this process runs the sources.
+ */
 function ownEntries(): Readonly<Record<string, string>> {
   const { exports } = JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'package.json'), 'utf8')) as {
     readonly exports: Readonly<Record<string, string | { readonly default: string }>>;
@@ -241,10 +249,10 @@ function ownEntries(): Readonly<Record<string, string>> {
   );
 }
 
-/** What only tests of plugins import; it is not loaded for any other. */
+/** Imported by plugin tests only; not loaded for others. */
 const KIT = 'tollgate/conformance';
 
-/** This package for jiti: the modules that run here already, and not a second copy of each. */
+/** Passes this package to jiti as the modules that already run, and not as second copies. */
 export async function ownModules(): Promise<{
   readonly virtualModules: Record<string, unknown>;
   readonly alias: Record<string, string>;
@@ -261,7 +269,7 @@ export async function ownModules(): Promise<{
 
 type Resolve = (specifier: string, context: unknown) => { url: string; format?: string };
 
-/** In Node since 22.15; the types are those of Node 20. */
+/** Available since Node 22.15; the types are those of Node 20. */
 interface HookingModule {
   registerHooks?(hooks: { resolve: (specifier: string, context: unknown, next: Resolve) => unknown }): unknown;
 }
@@ -269,8 +277,8 @@ interface HookingModule {
 let resolved: Promise<void> | undefined;
 
 /**
- * Lets plugin files find `tollgate` wherever they lie: next to a global install or in a container there is no `node_modules` above
- * them. A copy that is installed there is found first.
+ * Lets plugin files import `tollgate` from any folder: a global install or a container has no `node_modules` above
+ * them. A copy installed there takes precedence.
  */
 export function resolveOwnPackage(): Promise<void> {
   resolved ??= registerResolver();
@@ -283,7 +291,7 @@ async function registerResolver(): Promise<void> {
   );
   const { registerHooks } = nodeModule as HookingModule;
   if (!registerHooks) {
-    // Node 20: the hook runs in a thread of its own and gets the table as data.
+    // In Node 20 the hook runs in a separate thread and gets the table as data.
     nodeModule.register(`data:text/javascript,${encodeURIComponent(RESOLVER)}`, { data: entries });
     return;
   }
@@ -309,14 +317,14 @@ export async function resolve(specifier, context, next) {
   try { return await next(specifier, context); } catch { return next(own, context); }
 }`;
 
-/** A plugin that comes with the package. */
+/** Plugin that comes with the package. */
 export interface Builtin {
   readonly kind: PluginKind;
-  /** Its file's or folder's name, and so its name in a configuration. */
+  /** Name of its file or folder, and so its name in a configuration. */
   readonly name: string;
-  /** The `file:` URL of its module. */
+  /** `file:` URL of its module. */
   readonly url: string;
-  /** Off unless the configuration names it, in a group whose built-in plugins are on. */
+  /** True if it is off by default in a group whose built-in plugins are on. */
   readonly isOptIn?: boolean;
 }
 
@@ -332,13 +340,16 @@ const FOLDERS: Readonly<Record<PluginKind, string>> = Object.freeze({
   secrets: 'secrets',
 });
 
-/** Policies that do nothing without options: they have a folder of their own. */
+/** Folder of policies that need options to have an effect. */
 const GUARDRAILS = 'guardrails';
 
-/** The folder with what plugins of one kind share: never a plugin itself. */
+/** Folder of code shared by plugins of one kind; never a plugin itself. */
 const SHARED = 'kit';
 
-/** All built-in plugins, found by reading the folders of `plugins/`; sorted by kind and name, policies in folders of their own last. */
+/**
+ * Lists all built-in plugins in the folders of `plugins/`. They are sorted by kind and name, policies in folders of
+ * their own last.
+ */
 export function listBuiltins(root: URL = new URL('../plugins/', import.meta.url)): readonly Builtin[] {
   const own = indexOf(new URL('console/', root));
   const rooms: readonly Builtin[] = own ? [{ kind: 'policy', name: 'console', url: own.href }] : [];
@@ -365,7 +376,7 @@ function indexOf(folder: URL): URL | undefined {
   return ['index.ts', 'index.js'].map((name) => new URL(name, folder)).find((file) => existsSync(fileURLToPath(file)));
 }
 
-/** `openai` of `openai.ts` or `openai.js`; declarations, maps and tests are no modules. */
+/** `openai` for `openai.ts` or `openai.js`; undefined for declarations, maps and tests. */
 function moduleName(file: string): string | undefined {
   return /^([\w-]+)\.[jt]s$/.exec(file)?.[1];
 }

@@ -4,10 +4,10 @@ import { childPointer, type ProblemAt } from '../contract/pointers.ts';
 import { findGroup, GROUP_NAMES, GROUPS, type Group, INSTANCE_NAME, type InstanceRef } from './core-schema.ts';
 import { interpolateTree, type Lookup } from './interpolate.ts';
 
-/** A plugin's name as the loader knows it. */
+/** Plugin name known to the loader. */
 export type BuiltinName = Pick<InstanceRef, 'kind' | 'name'> & { readonly isOptIn?: boolean };
 
-/** An instance as the file has it, before interpolation. */
+/** Instance as written in the file, before interpolation. */
 export interface RawInstance extends InstanceRef {
   readonly value: Json;
 }
@@ -15,8 +15,8 @@ export interface RawInstance extends InstanceRef {
 type JsonMap = { readonly [key: string]: Json };
 
 /**
- * The plugins that a configuration names, in its own order, and the problems of naming: impossible names, plugins that
- * do not exist. `false` switches one off; built-in ones of a group that is on come first when the file does not mention them.
+ * Lists the configured plugins in the order of the file, with naming problems: invalid names, plugins that do not
+ * exist. `false` disables a plugin. Built-in plugins that are on by default and not mentioned come first.
  */
 export function listInstances(
   value: JsonMap,
@@ -33,7 +33,7 @@ export function listInstances(
   return { instances: [...implicit, ...named], problems };
 }
 
-/** The built-in plugins of a group that is on and that the file does not mention. */
+/** Lists built-in plugins of a group that are on by default and not mentioned in the file. */
 function listImplicit(
   group: Group,
   members: Json | undefined,
@@ -45,7 +45,7 @@ function listImplicit(
   const mentioned = isObject(members) ? members : {};
   const names = builtins.filter(({ kind }) => kind === row.kind).map(({ name }) => name);
   for (const [name, member] of Object.entries(mentioned)) {
-    // A built-in plugin whose name is misspelt where it is switched off would stay on without a warning.
+    // Without this check, a misspelt name with `false` would silently leave the plugin on.
     const [near] = member === false && !names.includes(name) ? nearest(name, names) : [];
     if (near === undefined) continue;
     const message = `switches off ${/^[aeiou]/.test(row.noun) ? 'an' : 'a'} ${row.noun} that is not there`;
@@ -93,7 +93,7 @@ function listGroup(
   });
 }
 
-/** What to import, with its references replaced. */
+/** Reads the import target and replaces its references. */
 function readSpec(spec: Json, pointer: string, lookup: Lookup, problems: ProblemAt[]): string | undefined {
   if (typeof spec !== 'string' || spec === '') {
     problems.push({ pointer, message: 'must be text: the name of a built-in plugin, an npm package or a path' });

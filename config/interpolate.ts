@@ -6,33 +6,36 @@ import { type ProblemAt, pointerKeys } from '../contract/pointers.ts';
 import { isSecret, mapLeaves } from './schema-at.ts';
 import type { Environment } from './sources.ts';
 
-/** References in configuration texts: `${VAR}`, `${VAR:-default}`, `${VAR:?message}`, `${file:/path}`, `${manager:secret}`; `$${` is a plain `${`. */
+/**
+ * References in configuration texts: `${VAR}`, `${VAR:-default}`, `${VAR:?message}`, `${file:/path}`,
+ * `${manager:secret}`; `$${` is a literal `${`.
+ */
 
 export interface Lookup {
   env(name: string): string | undefined;
-  /** The trimmed text of a file; throws an Error that says why it cannot be read. */
+  /** Returns the trimmed text of a file; throws an Error with the reason if it is unreadable. */
   file(path: string): string;
-  /** What a manager of secrets gave; throws an Error that says why there is nothing. */
+  /** Returns a secret manager's value; throws an Error with the reason if it is missing. */
   secret(manager: string, name: string): string;
 }
 
 export interface Interpolated {
-  /** Undefined when a plain `${VAR}` is not set. */
+  /** Undefined if a plain `${VAR}` is not set. */
   readonly text: string | undefined;
-  /** The variables that are not set. */
+  /** Variables that are not set. */
   readonly unset: readonly string[];
-  /** What is wrong whatever the place: malformed references, `:?` messages, unreadable files. */
+  /** Problems at any position: malformed references, `:?` messages, unreadable files. */
   readonly errors: readonly Problem[];
-  /** Where the text came from, such as `env PORT` or `file /run/secrets/key`. */
+  /** Sources of the text, such as `env PORT` or `file /run/secrets/key`. */
   readonly sources: readonly string[];
 }
 
-/** What was read of a text, and where reading ended; undefined stands for a malformed reference. */
+/** Interpolated text, and the offset at which reading ended; undefined for a malformed reference. */
 type Read = (Interpolated & { readonly end: number }) | undefined;
 
 const MARK = /\$\$\{|\$\{|\}/g;
 const REFERENCE = /(file:|[a-z][a-z0-9-]*:(?![-?]))|([A-Za-z_]\w*)(:-|:\?|(?=\}))/y;
-/** How deep defaults may hold references that have defaults. */
+/** Maximum nesting of defaults with references. */
 const MAX_DEPTH = 10;
 const MAX_FILE_BYTES = 1024 * 1024;
 const NOTHING = Object.freeze({ text: undefined, unset: [], errors: [], sources: [] });
@@ -44,17 +47,17 @@ const MALFORMED: Problem = Object.freeze({
 
 export interface LookupInput {
   readonly env: Environment;
-  /** What paths of files are relative to. Absolute. */
+  /** Base of relative file paths. Absolute. */
   readonly baseDir: string;
-  /** What was read of files, by absolute path: each is read once, so that everybody who checks sees the same. */
+  /** File contents by absolute path. Each file is read once, so that all checks see the same content. */
   readonly texts: Map<string, string>;
   readonly secrets: SecretTexts;
 }
 
-/** What managers gave for references, by their text, such as `vault:secret/data/openai#key`. */
+/** Secret values by reference, such as `vault:secret/data/openai#key`. */
 export type SecretTexts = Map<string, SecretText>;
 
-/** A text, or why it is missing. */
+/** Text, or the reason why it is missing. */
 export interface SecretText {
   readonly text?: string;
   readonly problem?: string;
@@ -91,7 +94,7 @@ export function createLookup({ env, baseDir, texts, secrets }: LookupInput): Loo
 
 const VARIABLE = /(?<!\$)\$\{([A-Za-z_]\w*)(?=:[-?]|\})/g;
 
-/** The environment variables that a part of a configuration names, as it was read, whether or not they are set. */
+/** Lists the environment variables in a part of a configuration before interpolation, whether set or not. */
 export function listVariables(value: Json, pointer: string): readonly string[] {
   let part: unknown = value;
   for (const key of pointerKeys(pointer)) part = isObject(part) ? part[key] : undefined;
@@ -99,7 +102,7 @@ export function listVariables(value: Json, pointer: string): readonly string[] {
   return [...new Set([...names].flatMap(([, name]) => name ?? []))];
 }
 
-/** Replaces the references of one text. `whole` tells whether the text is one reference and nothing else. */
+/** Replaces the references of one text. `whole` is true if the text is exactly one reference. */
 export function interpolate(text: string, lookup: Lookup): Interpolated & { readonly whole: boolean } {
   const first = text.startsWith('${') ? readReference(text, 2, 1, lookup) : undefined;
   const whole = first?.end === text.length;
@@ -107,7 +110,7 @@ export function interpolate(text: string, lookup: Lookup): Interpolated & { read
   return { text: read.text, unset: read.unset, errors: read.errors, sources: read.sources, whole };
 }
 
-/** Reads up to the end of the text or, inside a reference (depth > 0), up to its closing brace. */
+/** Reads to the end of the text or, inside a reference (depth > 0), to its closing brace. */
 function readText(text: string, from: number, depth: number, lookup: Lookup): Read {
   const pieces: Interpolated[] = [];
   const add = (plain: string): void => void pieces.push({ ...NOTHING, text: plain });
@@ -138,7 +141,7 @@ function join(pieces: readonly Interpolated[]): Interpolated {
   };
 }
 
-/** Reads what follows on `${`. */
+/** Reads the reference after `${`. */
 function readReference(text: string, from: number, depth: number, lookup: Lookup): Read {
   REFERENCE.lastIndex = from;
   const match = depth <= MAX_DEPTH ? REFERENCE.exec(text) : null;
@@ -152,7 +155,7 @@ function readReference(text: string, from: number, depth: number, lookup: Lookup
     return end > from + start.length + 1 ? { ...readPart, end } : undefined;
   }
   const value = lookup.env(name);
-  // As in a shell: with `:-` and `:?` an empty variable counts as none.
+  // As in a shell, `:-` and `:?` treat an empty variable as unset.
   if (value !== undefined && (value !== '' || !operator))
     return { ...NOTHING, text: value, sources: [`env ${name}`], end };
   if (operator === ':-') return rest;
@@ -186,21 +189,21 @@ function readSecretPart(manager: string, name: Interpolated, lookup: Lookup): In
 }
 
 export interface InterpolatedTree {
-  /** A new value; keys whose secret is not set are left out. */
+  /** Interpolated copy; keys whose secret is not set are omitted. */
   readonly value: Json | undefined;
   readonly problems: readonly ProblemAt[];
-  /** Secrets that were left out, by pointer: the variable that is not set. */
+  /** Omitted secrets by pointer, with the unset variable. */
   readonly unset: ReadonlyMap<string, string>;
-  /** Where values came from, by pointer, such as `env PORT`. */
+  /** Sources of values by pointer, such as `env PORT`. */
   readonly sources: ReadonlyMap<string, string>;
 }
 
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
 /**
- * Replaces the references in every text below `value`, which stands at `pointer` and should match `schema`. Where the
- * schema says `secret: true` a variable that is not set (or empty) removes the key; elsewhere it is a problem. A text that
- * is one reference becomes a number or boolean where the schema wants one.
+ * Replaces the references in every text below `value`, whose position is `pointer` and whose schema is `schema`. If the
+ * schema sets `secret: true`, an unset or empty variable removes the key; elsewhere it is a problem. A text that is
+ * exactly one reference becomes a number or boolean if the schema requires one.
  */
 export function interpolateTree(value: Json, schema: Schema, pointer: string, lookup: Lookup): InterpolatedTree {
   const problems: ProblemAt[] = [];

@@ -24,36 +24,36 @@ export interface LoadedConfig {
   readonly config: GatewayConfig;
   readonly settings: GatewaySettings;
   readonly builtins: readonly Builtin[];
-  /** The imported plugins: the store's, then that of each of `config.instances` in the same order. */
+  /** Imported plugins: the store's, then one per `config.instances`, in the same order. */
   readonly plugins: readonly Plugin[];
-  /** Those of the configuration that are not among its instances any more: they could not be set up, and are not required. */
+  /** Former instances of the configuration that could not be set up and are not required. */
   readonly leftOut?: readonly LeftOut[];
 }
 
-/** An instance without which a configuration goes on. */
+/** Instance that was omitted from a configuration. */
 export interface LeftOut {
   readonly instance: PluginInstance;
-  /** Why, for operators. */
+  /** Reason for operators. */
   readonly reason: string;
 }
 
-/** What a program gives in place of files. */
+/** Configuration passed by an embedding program in place of files. */
 export interface GivenConfig {
-  /** The configuration as an object, in place of a file: no file is searched and no `.env` is read. Its store is `memory:` unless it names one. */
+  /** Configuration as an object. No file is searched and no `.env` is read. Default store: `memory:`. */
   readonly config?: object;
   /**
-   * Plugins that are found by their names, before built-in ones and packages. One that the configuration does not name is on, with its
-   * default options.
+   * Plugins found by name, before built-in ones and packages. A plugin that the configuration does not mention is on,
+   * with default options.
    */
   readonly plugins?: readonly Plugin[];
 }
 
-/** Where a gateway keeps its data when its store says no folder. */
+/** Default data folder, for stores without a folder. */
 const DATA = 'data';
 
 /**
- * Reads the configuration (unless it is given as it was read), imports every plugin it names, checks everything by their schemas and lets each plugin check its
- * own part. Throws a `ConfigError` with all problems; nothing is set up and nothing listens.
+ * Reads the configuration (or uses the given raw one), imports its plugins, validates everything and runs the plugins'
+ * own checks. Throws a `ConfigError` with all problems. Sets nothing up and opens no port.
  */
 export async function loadConfig(
   input:
@@ -70,7 +70,7 @@ export async function loadConfig(
   const refs = findInstances(raw, builtins);
   const stores = await Promise.all(refs.stores.map((ref) => tryImport(ref, options)));
   const imports = await Promise.all(refs.instances.map((ref) => tryImport(ref, options)));
-  // Of several stores that are asked which one is meant, one that cannot be imported is not it.
+  // While several stores are candidates, those that fail to import are skipped.
   const importProblems = [...(stores.length === 1 ? stores : []), ...imports].flatMap(({ problem }) => problem ?? []);
   const schemas = [...stores, ...imports].flatMap(({ ref, plugin }) =>
     plugin ? [readSchema(plugin, ref.plugin)] : [],
@@ -92,7 +92,7 @@ export async function loadConfig(
   return { raw, config, settings, builtins, plugins };
 }
 
-/** What a file says, or the object that stands for one. */
+/** Reads the file, or converts the given object. */
 async function readRaw({ config, ...input }: ConfigInput & GivenConfig): Promise<RawConfig> {
   if (config === undefined) return await readRawConfig(input);
   const { value, problems } = toPlain(config);
@@ -109,7 +109,7 @@ async function readRaw({ config, ...input }: ConfigInput & GivenConfig): Promise
   });
 }
 
-/** Plugins as a program gives them; throws for anything else, and for two of one name. */
+/** Checks the plugins of an embedding program; throws for anything else, and for two of one name. */
 function checkGiven(given: readonly Plugin[]): readonly Plugin[] {
   for (const [at, plugin] of given.entries()) {
     const refuse = (message: string, hint?: string) =>
@@ -126,7 +126,7 @@ function checkGiven(given: readonly Plugin[]): readonly Plugin[] {
   return given;
 }
 
-/** The configuration with the plugins of a program that it does not name itself. */
+/** Adds the embedding program's plugins that the configuration does not mention. */
 function nameGiven(raw: RawConfig, given: readonly Plugin[]): RawConfig {
   const value: Record<string, Json> = { ...raw.value };
   for (const { kind, name } of given) {
@@ -144,7 +144,7 @@ function readMap(value: Json | undefined): RawConfig['value'] {
   return isObject(value) ? (value as RawConfig['value']) : {};
 }
 
-/** The schemas of all built-in plugins, for a whole `tollgate.schema.json`; imports every one of them. */
+/** Reads the schemas of all built-in plugins for `tollgate.schema.json`; imports every plugin. */
 export async function readBuiltinSchemas(
   builtins: readonly Builtin[] = listBuiltins(),
 ): Promise<readonly PluginSchema[]> {
@@ -155,7 +155,7 @@ export async function readBuiltinSchemas(
   );
 }
 
-/** A plugin's part of the configuration's schema, under the name that the configuration calls it by; open when it has none. */
+/** Reads a plugin's schema under its configured name; accepts any options if it has none. */
 export function readSchema({ kind, configSchema, section }: Plugin, name: string): PluginSchema {
   const schema = { type: 'object', ...(configSchema ?? { additionalProperties: true }) };
   return { kind, name, schema, ...(section !== undefined && { section }) };
@@ -177,7 +177,7 @@ async function tryImport(ref: NamedInstance, options: Omit<ImportOptions, 'kind'
   }
 }
 
-/** Stands for a plugin that cannot be imported and is not required: it takes any options, and its set-up says why. */
+/** Placeholder for an optional plugin whose import failed: it accepts any options, and its set-up throws the reason. */
 function standIn({ kind, plugin: name }: NamedInstance, reason: PluginImportError): Plugin {
   return {
     ...{ name, kind, apiVersion: 1 },
@@ -187,7 +187,7 @@ function standIn({ kind, plugin: name }: NamedInstance, reason: PluginImportErro
   };
 }
 
-/** Where a server listens, as a URL. */
+/** URL of the address that a server listens on. */
 export function listenUrl({
   host,
   port,
@@ -197,7 +197,7 @@ export function listenUrl({
   return `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}${basePath}`;
 }
 
-/** The same for programs on this machine: what listens on all addresses is reached on the machine's own too. */
+/** URL for programs on this machine: wildcard addresses become 127.0.0.1. */
 export function localUrl(server: Parameters<typeof listenUrl>[0]): string {
   return listenUrl({ ...server, host: ['0.0.0.0', '::'].includes(server.host) ? '127.0.0.1' : server.host });
 }
@@ -210,12 +210,12 @@ function readSettings({ store, server, ...config }: GatewayConfig): GatewaySetti
   return Object.freeze({ ...shared, url: localUrl(server), basePath: server.basePath, version: VERSION });
 }
 
-/** Whether a plugin is what another one requires, or provides it. */
+/** True if a plugin is the required one, or provides it. */
 export function meets({ name, provides = [] }: Plugin, needed: string): boolean {
   return name === needed || provides.includes(needed);
 }
 
-/** What a plugin requires that comes of others: those have to be set up before it. */
+/** Indexes of the plugins that provide requirements of a plugin and must be set up before it. */
 function neededBy(plugins: readonly Plugin[], at: number): readonly number[] {
   const { requires = [] } = plugins[at] ?? {};
   return requires.flatMap((needed) =>
@@ -223,7 +223,7 @@ function neededBy(plugins: readonly Plugin[], at: number): readonly number[] {
   );
 }
 
-/** The order in which plugins are set up: that of the configuration, but what others require before them. A circle was refused before. */
+/** Order of set-up: that of the configuration, with requirements first. Cycles were rejected earlier. */
 export function orderSetUp(plugins: readonly Plugin[]): readonly number[] {
   const order = new Set<number>();
   const entered = new Set<number>();
@@ -237,7 +237,7 @@ export function orderSetUp(plugins: readonly Plugin[]): readonly number[] {
   return [...order];
 }
 
-/** Plugins that require one another, so that none can be set up first. */
+/** Finds plugins that require each other in a cycle. */
 function findCircle(plugins: readonly Plugin[], instances: readonly PluginInstance[]): readonly ProblemAt[] {
   const done = new Set<number>();
   const walk = (at: number, above: readonly number[]): readonly number[] | undefined => {
@@ -261,7 +261,7 @@ function findCircle(plugins: readonly Plugin[], instances: readonly PluginInstan
   return [];
 }
 
-/** What an instance provides that another one before it provides too. */
+/** Finds capabilities of an instance that an earlier one provides too. */
 function findConflicts(
   plugins: readonly Plugin[],
   at: number,
@@ -276,7 +276,7 @@ function findConflicts(
   });
 }
 
-/** The plugins that a plugin needs and the configuration does not have. */
+/** Finds requirements of a plugin that no configured plugin meets. */
 function findMissing(plugins: readonly Plugin[], at: number, { pointer }: PluginInstance): readonly ProblemAt[] {
   const missing = (plugins[at]?.requires ?? []).filter((needed) => !plugins.some((plugin) => meets(plugin, needed)));
   return missing.map((needed) => ({
@@ -285,7 +285,7 @@ function findMissing(plugins: readonly Plugin[], at: number, { pointer }: Plugin
   }));
 }
 
-/** What a plugin's own check finds, at its places in the file. */
+/** Runs a plugin's own check; problems get their position in the file. */
 async function runCheck(
   plugin: Plugin | undefined,
   { config, pointer, isRequired }: PluginInstance,
@@ -303,7 +303,7 @@ async function runCheck(
       return { pointer: `${pointer}${below}`, atKey: place === '', message, hint };
     });
   } catch (error) {
-    // Its set-up says whether the configuration goes on without it.
+    // An optional plugin reports problems during set-up, and may be left out then.
     if (isRequired === false) return [];
     return atPlugin(`has a plugin whose check failed: ${error instanceof Error ? error.message : String(error)}`);
   }
@@ -313,7 +313,7 @@ function isProblem(value: unknown): value is Problem {
   return isObject(value) && typeof value['message'] === 'string';
 }
 
-/** Whether an instance is of a plugin that comes with the package. */
+/** True if an instance belongs to a built-in plugin. */
 export function isBuiltinOwner(owner: string, { config, builtins }: LoadedConfig): boolean {
   return config.instances.some(
     ({ name, kind, plugin }) => name === owner && builtins.some((each) => each.kind === kind && each.name === plugin),

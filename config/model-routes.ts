@@ -17,31 +17,33 @@ export interface RouteTarget {
   readonly onlyWhenCheaper: boolean;
 }
 
-/** When a second target is called concurrently with a slow one. */
+/** Rule for calling a second target concurrently with a slow one. */
 export interface HedgeRule {
-  /** Milliseconds without a first token (non-streaming: without the response); `p95` is what nineteen of twenty take there. */
+  /**
+   * Milliseconds until the first token (non-streaming: until the response); `p95` is the 95th percentile of the target.
+   */
   readonly after: number | 'p95';
-  /** The share of the alias's calls that this may happen to. */
+  /** Largest share of the alias's calls with a second target. */
   readonly maxExtra: number;
 }
 
-/** How calls of an alias find their target. */
+/** Rules by which calls of an alias choose a target. */
 export interface ModelRoute {
   readonly targets: readonly RouteTarget[];
   readonly strategy: Strategy;
   readonly sticky: Sticky;
-  /** `provider/model` for prompts that are too long for the others. */
+  /** `provider/model` for prompts that are too long for the other targets. */
   readonly onOverflow?: string;
   readonly timeouts: Partial<Timeouts>;
   readonly hedge?: HedgeRule;
-  /** Whether another target says the rest of a stream that its vendor broke off. */
+  /** True if another target resumes an interrupted stream. */
   readonly resume: boolean;
 }
 
 const TARGET = { type: 'string', minLength: 1, description: '`provider/model`' } as const;
 const DURATION = { type: 'string', format: 'duration' } as const;
 
-/** The clocks of an attempt as a configuration names them. */
+/** Time limits of an attempt by their configuration names. */
 export const CLOCKS = Object.freeze({
   connect: { ...DURATION, description: 'Until the connection is there, TLS included.' },
   firstByte: {
@@ -53,7 +55,7 @@ export const CLOCKS = Object.freeze({
   total: { ...DURATION, description: 'Until the response has ended.' },
 });
 
-/** The long form of an alias. */
+/** Long form of an alias. */
 export const ROUTE_SCHEMA = {
   type: 'object',
   additionalProperties: false,
@@ -139,7 +141,7 @@ export const ROUTE_SCHEMA = {
   },
 } as const satisfies Schema;
 
-/** An alias as the configuration says it. */
+/** Alias as written in the configuration. */
 export type AliasValue = string | readonly string[] | RouteValue;
 
 interface RouteValue {
@@ -155,7 +157,7 @@ interface RouteValue {
   readonly resume?: boolean;
 }
 
-/** An alias of any form, with all that was not set. */
+/** Reads an alias of any form and fills in defaults. */
 export function readModelRoute(alias: AliasValue): ModelRoute {
   const value: RouteValue = isRoute(alias) ? alias : { targets: [alias].flat() };
   const {
@@ -186,7 +188,7 @@ function isRoute(alias: AliasValue): alias is RouteValue {
   return typeof alias === 'object' && 'targets' in alias;
 }
 
-/** All that an alias may lead to, in the order of its text; the one for long prompts last. */
+/** Lists all targets of an alias in order; the target for long prompts comes last. */
 export function targetNames({ targets, onOverflow }: ModelRoute): readonly string[] {
   return [...new Set([...targets.map(({ to }) => to), ...(onOverflow === undefined ? [] : [onOverflow])])];
 }
@@ -195,14 +197,17 @@ function readClocks(timeouts: NonNullable<RouteValue['timeouts']>): Partial<Time
   return Object.fromEntries(Object.entries(timeouts).map(([name, text]) => [`${name}Ms`, parseDuration(text)]));
 }
 
-/** Aliases by name. One that ends in `*` is a pattern: it stands for every name that begins so and has no alias of its own. */
+/**
+ * Aliases by name. A name that ends in `*` is a pattern: it matches every name with this prefix that has no alias of
+ * its own.
+ */
 class AliasMap<T> extends Map<string, T> {
   readonly #patterns: readonly (readonly [start: string, value: T])[];
   readonly #fill: (value: T, name: string) => T;
 
   constructor(aliases: Readonly<Record<string, T>>, fill: (value: T, name: string) => T) {
     const entries = Object.entries(aliases);
-    // Patterns are no names: lists of models do not show them.
+    // Patterns are not model names: lists of models omit them.
     super(entries.filter(([name]) => !name.endsWith('*')));
     this.#fill = fill;
     this.#patterns = entries
@@ -210,7 +215,7 @@ class AliasMap<T> extends Map<string, T> {
       .sort(([one], [other]) => other.length - one.length);
   }
 
-  /** The alias of a name, else the pattern with the longest beginning, its targets filled in. */
+  /** Returns the alias of a name, else the pattern with the longest prefix, its targets filled in. */
   override get(name: string): T | undefined {
     const own = super.get(name);
     if (own !== undefined || this.#patterns.length === 0) return own;
@@ -222,12 +227,12 @@ class AliasMap<T> extends Map<string, T> {
 
 const fillTarget = (to: string, name: string): string => to.replace('*', () => name);
 
-/** What aliases stand for: `provider/model` in the order to try. */
+/** Targets by alias: `provider/model` in the order of attempts. */
 export function aliasesOf(models: Readonly<Record<string, readonly string[]>>): ReadonlyMap<string, readonly string[]> {
   return new AliasMap(models, (targets, name) => targets.map((to) => fillTarget(to, name)));
 }
 
-/** The rules of aliases, by name. */
+/** Rules by alias. */
 export function routesOf(routes: Readonly<Record<string, ModelRoute>>): ReadonlyMap<string, ModelRoute> {
   return new AliasMap(routes, (route, name) => ({
     ...route,
@@ -236,7 +241,10 @@ export function routesOf(routes: Readonly<Record<string, ModelRoute>>): Readonly
   }));
 }
 
-/** The texts of an alias that name targets, each with the place below the alias; of any shape while it is not checked. */
+/**
+ * Lists the texts of an alias that name targets, with their position below it. The alias may be of any shape before
+ * validation.
+ */
 export function targetTexts(alias: unknown): readonly (readonly [place: readonly (string | number)[], text: string])[] {
   const found = (place: readonly (string | number)[], text: unknown) =>
     typeof text === 'string' ? [[place, text] as const] : [];

@@ -4,15 +4,15 @@ import { fileURLToPath } from 'node:url';
 
 const OWN_FILE = fileURLToPath(import.meta.url);
 
-/** Root folder of this package: has `package.json` and `config/`, for the sources as for a build. */
+/** Root folder of this package: contains `package.json` and `config/`, for sources and builds alike. */
 export const PACKAGE_ROOT: string = findRoot(path.dirname(OWN_FILE));
 
-/** Whether this process runs the sources and not a build. */
+/** True if this process runs the sources and not a build. */
 export const IS_SOURCE: boolean = OWN_FILE.endsWith('.ts');
 
 /**
- * Root folder of the running code: {@link PACKAGE_ROOT} for the sources, else the folder of the build. In a clone `dist` is a link
- * to the newest build, and a gateway keeps the build that it was started from: find files of the program from here, never by `dist`.
+ * Root folder of the running code: {@link PACKAGE_ROOT} for the sources, else the folder of the build. In a clone
+ * `dist` links to the newest build, but a gateway keeps its own. Find files of the program from here, never by `dist`.
  */
 export const CODE_ROOT: string = path.dirname(path.dirname(OWN_FILE));
 
@@ -24,7 +24,7 @@ function findRoot(folder: string): string {
   return findRoot(parent);
 }
 
-/** This package's version. */
+/** Version of this package. */
 export const VERSION: string = (
   JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'package.json'), 'utf8')) as { readonly version: string }
 ).version;

@@ -4,7 +4,7 @@ import { didYouMean } from '../contract/nearest.ts';
 import { API_VERSION, PERMISSIONS, PLUGIN_KINDS, type Plugin, type PluginKind } from '../contract/plugin.ts';
 import { findMistakes } from './check-definition.ts';
 
-/** A plugin that cannot be imported; the message continues a sentence that begins with its place in the configuration. */
+/** Failure to import a plugin. The message continues a sentence that begins with its position in the configuration. */
 export class PluginImportError extends Error {
   override readonly name = 'PluginImportError';
   readonly hint: string | undefined;
@@ -15,7 +15,7 @@ export class PluginImportError extends Error {
   }
 }
 
-/** Where a plugin of each kind is named. */
+/** Hint on the section of each kind of plugin. */
 const SECTIONS: Readonly<Record<string, string>> = Object.freeze({
   provider: 'Name it under "providers".',
   auth: 'Name it under "auth".',
@@ -31,7 +31,10 @@ const isListOf = (value: unknown, fits: (each: unknown) => boolean): boolean =>
   Array.isArray(value) && value.every(fits);
 const isName = (value: unknown): boolean => typeof value === 'string' && value !== '';
 
-/** What members of a definition have to be, and how one is written. A wrong one would be noticed late, without its plugin's name, or never. */
+/**
+ * Checks of a definition's members, with an example. Otherwise a wrong member would be noticed late, without its
+ * plugin's name, or never.
+ */
 const MEMBERS: readonly (readonly [name: keyof Plugin, noun: string, fits: (value: unknown) => boolean, as: string])[] =
   [
     ['configSchema', 'JSON schema of an object', isSchemaOfObjects, "{ type: 'object', properties: { … } }"],
@@ -68,10 +71,10 @@ const MEMBERS: readonly (readonly [name: keyof Plugin, noun: string, fits: (valu
     ['section', 'name of a section', isName, "'limits'"],
   ];
 
-/** How plugins are called; an instance of one has the name that the configuration gives it. */
+/** Valid plugin names; an instance has the name in the configuration. */
 const PLUGIN_NAME = /^[a-z][a-z0-9-]{0,39}$/;
 
-/** Throws a {@link PluginImportError} unless this is a plugin of that kind and of this API version. */
+/** Throws a {@link PluginImportError} for anything but a plugin of that kind and this API version. */
 export function assertPlugin(value: unknown, spec: string, kind: PluginKind): asserts value is Plugin {
   const fail = (message: string, hint?: string) => new PluginImportError(`"${spec}" ${message}`, hint);
   if (!isObject(value)) {
@@ -95,17 +98,17 @@ export function assertPlugin(value: unknown, spec: string, kind: PluginKind): as
   for (const [member, noun, fits, as] of MEMBERS)
     if (value[member] !== undefined && !fits(value[member]))
       throw fail(`has "${member}"${show(value[member])} that is no ${noun}`, `Write ${member}: ${as}.`);
-  // What a newer contract may have is a warning, when the plugin is set up.
+  // Members of a newer contract only cause a warning at set-up.
   for (const { message, hint, isForeign } of findMistakes(value, DEFINITIONS.plugin))
     if (!isForeign || Number(apiVersion) === API_VERSION) throw fail(message, hint);
 }
 
-/** A short text or list, for a message. */
+/** Formats a short text or list for a message. */
 function show(value: unknown): string {
   return typeof value === 'string' || Array.isArray(value) ? ` ${JSON.stringify(value).slice(0, 80)}` : '';
 }
 
-/** What is wrong with a version of the API, and what to do. */
+/** Explains a wrong API version, with a hint. */
 function explainVersion(version: unknown): readonly [message: string, hint: string] {
   if (typeof version !== 'number')
     return [
@@ -118,7 +121,7 @@ function explainVersion(version: unknown): readonly [message: string, hint: stri
   ];
 }
 
-/** A JSON schema of type object; `null` next to it is for a section that may be switched off. */
+/** True for a JSON schema of type object; `null` may be allowed too, for a section that can be disabled. */
 function isSchemaOfObjects(schema: unknown): boolean {
   if (!isObject(schema)) return false;
   const { type = 'object' } = schema;

@@ -2,18 +2,18 @@ import path from 'node:path';
 import { isObject } from '../contract/json.ts';
 import { childPointer, formatPath, type ProblemAt } from '../contract/pointers.ts';
 
-/** One mistake in the configuration: where it is, what is wrong and what to do. Holds no secret. */
+/** Problem in the configuration: its position, the reason and a hint. Contains no secret. */
 interface ConfigProblem {
-  /** Relative to the working directory when it lies in there, absolute otherwise. */
+  /** Relative to the working directory if it is inside, else absolute. */
   readonly file: string;
-  /** Counted from 1; absent where the format tells no positions (js, ts). */
+  /** Counted from 1; absent for formats without positions (js, ts). */
   readonly line?: number;
   readonly column?: number;
-  /** As `providers.openai.apiKey`; empty for the file itself. */
+  /** Path such as `providers.openai.apiKey`; empty for the file itself. */
   readonly path: string;
-  /** What is wrong, without a full stop. */
+  /** Problem, without a full stop. */
   readonly message: string;
-  /** What to do, as a full sentence. */
+  /** Hint, as a full sentence. */
   readonly hint?: string;
 }
 
@@ -37,7 +37,7 @@ export function formatProblem(problem: ConfigProblem): string {
   return `${place} ${subject}${problem.message.replace(/\.$/, '')}.${problem.hint === undefined ? '' : ` ${problem.hint}`}`;
 }
 
-/** The error of problems in a configuration, each at its place in the file. */
+/** Creates the error for problems in a configuration, each with its position in the file. */
 export function createConfigError(
   problems: readonly ProblemAt[],
   { file, positions }: { readonly file: string; readonly positions: Positions },
@@ -53,7 +53,7 @@ export function createConfigError(
   );
 }
 
-/** A file's name as people know it: relative to where they are, when it lies in there. */
+/** Display name of a file: relative to the working directory if it is inside. */
 export function displayPath(file: string, cwd: string): string {
   const relative = path.relative(cwd, file);
   return relative === '' || relative.startsWith('..') || path.isAbsolute(relative) ? file : relative;
@@ -64,26 +64,26 @@ function placeOf({ file, line = 0, column = 0, path: at }: ConfigProblem): strin
   return [file, String(line).padStart(9), String(column).padStart(9), at].join('\0');
 }
 
-/** JSON pointers (RFC 6901) name places in the configuration; people see them as `providers.openai.models[0]`. */
+/** JSON pointers (RFC 6901) name positions in the configuration; operators see them as `providers.openai.models[0]`. */
 
 /** Counted from 1, as editors do. */
 export interface Position {
   readonly line: number;
   readonly column: number;
-  /** Another file than the configuration's own, for what it imports. */
+  /** File of the position if it is not the configuration's own, such as an import. */
   readonly file?: string;
 }
 
-/** Where a key of a configuration and its value stand; items of a list have no key. */
+/** Position of a key and of its value; list items have no key. */
 export interface Place {
   readonly key?: Position;
   readonly value: Position;
 }
 
-/** The places of a file, by JSON pointer. */
+/** Positions in a file, by JSON pointer. */
 export type Positions = ReadonlyMap<string, Place>;
 
-/** Thrown by a parser: the text is not what its extension says. */
+/** Parse error: the text does not match its extension. */
 export class SourceError extends Error {
   override readonly name = 'SourceError';
   readonly problems: readonly (Partial<Position> & { readonly message: string; readonly hint?: string })[];
@@ -94,20 +94,20 @@ export class SourceError extends Error {
   }
 }
 
-/** A parsed file. */
+/** Parsed file. */
 export interface Source {
   readonly value: unknown;
   readonly positions: Positions;
 }
 
-/** The place of a pointer, or of the nearest place above it that the file has (what is missing has no place). */
+/** Position of a pointer, or of its nearest ancestor in the file (missing keys have no position). */
 function positionOf(positions: Positions, pointer: string, atKey: boolean): Position | undefined {
   const found = positions.get(pointer);
   if (found) return atKey ? (found.key ?? found.value) : found.value;
   return pointer === '' ? undefined : positionOf(positions, pointer.slice(0, pointer.lastIndexOf('/')), true);
 }
 
-/** Finds line and column of offsets in a text; fast for offsets in about the order of the text. */
+/** Finds line and column of offsets in a text; fast if offsets are requested in ascending order. */
 export function createLocator(text: string): (offset: number) => Position {
   const starts = [0];
   for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) starts.push(at + 1);
@@ -120,12 +120,15 @@ export function createLocator(text: string): (offset: number) => Position {
   };
 }
 
-/** "Did you mean": the candidates that look most like a mistyped word. */
+/** "Did you mean": the candidates most similar to a mistyped word. */
 
-/** Where each value stands, by JSON pointer, as `tollgate.config.yaml:3`; of a file in which no places are known (js, ts), the file. */
+/**
+ * Position of each value by JSON pointer, such as `tollgate.config.yaml:3`; the file alone if its format has no
+ * positions (js, ts).
+ */
 export function linesOf(file: string, value: object, positions: Positions): readonly (readonly [string, string])[] {
   const rows: (readonly [string, string])[] = [];
-  // What an alias of YAML repeats has no place of its own: it stands where the alias does.
+  // A repeated YAML alias has no positions of its own: its values get that of the alias.
   const walk = (pointer: string, node: unknown, above: string): void => {
     const found = positions.get(pointer)?.value;
     const place = found === undefined ? above : `${found.file ?? file}:${found.line}`;
@@ -135,7 +138,7 @@ export function linesOf(file: string, value: object, positions: Positions): read
   };
   for (const [key, section] of Object.entries(value)) {
     const pointer = childPointer('', key);
-    // A section that the file lacks is inherited from the built-in configuration: a default.
+    // A section missing in the file comes from the built-in configuration: a default.
     if (positions.size === 0 || positions.has(pointer)) walk(pointer, section, file);
   }
   return rows;

@@ -20,57 +20,59 @@ import { readTls } from './tls.ts';
 const DEFAULT_FILE = 'config/default.yaml';
 const FORMATS: readonly string[] = ['.yaml', '.yml', '.json', '.ts', '.mts', '.js', '.mjs', '.cjs'];
 
-/** Where a configuration may stand, relative to the working directory. Nothing above it is searched. */
+/** Search places of a configuration, relative to the working directory. Parent folders are not searched. */
 const SEARCH_PLACES: readonly string[] = Object.freeze([
   ...FORMATS.map((format) => `tollgate.config${format}`),
   ...FORMATS.filter((format) => format !== '.mts' && format !== '.cjs').map((format) => `.config/tollgate${format}`),
   'package.json',
 ]);
 
-/** Names that look like a configuration's, whether or not they are searched. `tollgate.ts` may be anybody's program. */
+/**
+ * Names that look like a configuration's, whether searched or not. `tollgate.ts` is excluded: it may be any program.
+ */
 const LIKELY =
   /^(\.config\/tollgate(\.config)?\.\w+|tollgate\.config\.\w+|tollgate\.(ya?ml|json[5c]?|toml)|\.tollgaterc(\.\w+)?)$/i;
 
 type PlaceEntry = readonly [pointer: string, place: Place];
 
 export interface ConfigInput {
-  /** Where to search, and what a relative `configPath` is relative to. Absolute. */
+  /** Folder to search, and base of a relative `configPath`. Absolute. */
   readonly cwd: string;
   readonly env: Environment;
-  /** `--config`; wins over `TOLLGATE_CONFIG` and over any search. */
+  /** `--config`; takes precedence over `TOLLGATE_CONFIG` and the search. */
   readonly configPath?: string | undefined;
-  /** How managers of secrets are reached; without it there are none. */
+  /** Opens connections to secret managers; without it they are unavailable. */
   readonly connect?: Connect | undefined;
-  /** What they gave already. */
+  /** Secrets that managers returned earlier. */
   readonly secrets?: Iterable<readonly [string, SecretText]> | undefined;
 }
 
-/** Opens the client of the control plane for these hosts alone. */
+/** Opens a control-plane client for these hosts alone. */
 export type Connect = (hosts: ReadonlySet<string>, rules: EgressRules | undefined) => Promise<Got>;
 
-/** A configuration as it stands in its file: parsed, neither interpolated nor checked. */
+/** Configuration as written in its file: parsed, neither interpolated nor checked. */
 export interface RawConfig {
-  /** The file's name for people: relative to the working directory when it lies in there. */
+  /** Display name of the file: relative to the working directory if it is inside. */
   readonly file: string;
-  /** Whether no file was found and the built-in one runs. */
+  /** True if no file was found and the built-in configuration is used. */
   readonly isDefault: boolean;
-  /** What relative paths are relative to: the file's folder, or the working directory for the built-in one. Absolute. */
+  /** Base of relative paths: the file's folder, or the working directory for the built-in configuration. Absolute. */
   readonly baseDir: string;
   readonly value: { readonly [key: string]: Json };
   readonly positions: Positions;
-  /** The environment with `.env` and `.env.local` in it. */
+  /** Environment including `.env` and `.env.local`. */
   readonly env: Environment;
-  /** What in the file is no data and was left out. */
+  /** Parts of the file that are not data and were omitted. */
   readonly problems: readonly ProblemAt[];
-  /** What it was read from, absolute: the file, what it imports, and the `.env` files that are there or may come. */
+  /** Absolute paths of its files: the file, its imports, and existing or possible `.env` files. */
   readonly files: readonly string[];
-  /** The texts that `${file:…}` refers to, by absolute path, as they were when they were first read. */
+  /** File contents for `${file:…}` by absolute path, from the first read. */
   readonly texts: Map<string, string>;
-  /** What managers of secrets gave, as it was when it was first read. */
+  /** Values of secret managers, from the first read. */
   readonly secrets: SecretTexts;
 }
 
-/** Finds and parses the configuration; throws a {@link ConfigError} when there is nothing to check: no file, bad syntax. */
+/** Finds and parses the configuration; throws a {@link ConfigError} for a missing file or bad syntax. */
 export async function readRawConfig({ cwd, env: given, configPath, secrets = [] }: ConfigInput): Promise<RawConfig> {
   const here = await loadEnv(given, [cwd], cwd);
   const found = await findConfig(cwd, here, configPath);
@@ -94,8 +96,8 @@ export async function readRawConfig({ cwd, env: given, configPath, secrets = [] 
 }
 
 /**
- * A file that says nothing about the store or about authentication gets those of `config/default.yaml`: there the store
- * is named, and which schemes are on (their options are the plugins' own defaults). An empty section counts as absent.
+ * Adds the sections for store and authentication from `config/default.yaml` if a file has none. They name the store and
+ * the enabled schemes; options keep the plugins' defaults. An empty section counts as absent.
  */
 export function inheritDefaults(value: RawConfig['value']): RawConfig['value'] {
   const own = Object.fromEntries(Object.entries(value).filter(([, section]) => section !== null));
@@ -106,7 +108,10 @@ export function inheritDefaults(value: RawConfig['value']): RawConfig['value'] {
   return { ...(!('store' in own) && { store }), ...(!('auth' in own) && { auth: schemes }), ...own };
 }
 
-/** The file to read: the given path, else `TOLLGATE_CONFIG`, else the one search place that exists; undefined for none. */
+/**
+ * Returns the file to read: the given path, else `TOLLGATE_CONFIG`, else the only search place that exists; undefined
+ * for none.
+ */
 async function findConfig(cwd: string, env: Environment, configPath: string | undefined): Promise<string | undefined> {
   const given = configPath || env['TOLLGATE_CONFIG'];
   if (given) return checkPath(cwd, given, configPath ? '--config' : 'TOLLGATE_CONFIG');
@@ -130,7 +135,9 @@ function checkPath(cwd: string, given: string, source: string): string {
   throw problem(given, `is of no known format (named by ${source})`, `Its name must end in ${FORMATS.join(', ')}.`);
 }
 
-/** Every configuration that cosmiconfig finds in a folder: it answers one at a time, so it is asked until there is no other. */
+/**
+ * Lists every configuration in a folder. cosmiconfig returns one at a time, so it is called until it finds no other.
+ */
 async function searchFolder(cwd: string, places: readonly string[]): Promise<readonly string[]> {
   if (places.length === 0) return [];
   const explorer = createExplorer((file, content) => (isPackage(file) ? readPackage(content) : {}), places);
@@ -145,14 +152,17 @@ async function searchFolder(cwd: string, places: readonly string[]): Promise<rea
   ];
 }
 
-/** A `package.json` counts when it has the key `tollgate`; also when it is broken and seems to have one, so that the problem shows. */
+/**
+ * A `package.json` counts if it has the key `tollgate`. A broken one that seems to have the key counts too, so that the
+ * problem is reported.
+ */
 function readPackage(text: string): object {
   const content = readJson(text);
   const hasKey = content === undefined ? /"tollgate"\s*:/.test(text) : isObject(content) && 'tollgate' in content;
   return hasKey ? { tollgate: {} } : {};
 }
 
-/** Nothing was found, so the built-in configuration would run: a file that somebody took for theirs must not be passed over. */
+/** Refuses to use the built-in configuration while a file exists whose name looks like a configuration's. */
 function refuseLikelyNames(cwd: string): void {
   const names = ['', '.config/'].flatMap((folder) => listFolder(path.join(cwd, folder)).map((name) => folder + name));
   const problems = names
@@ -175,7 +185,7 @@ function listFolder(folder: string): readonly string[] {
   }
 }
 
-/** One cosmiconfig for one folder, every format read by `load`. */
+/** Creates a cosmiconfig for one folder; `load` reads every format. */
 function createExplorer(load: Loader, searchPlaces: readonly string[] = SEARCH_PLACES): PublicExplorer {
   return cosmiconfig('tollgate', {
     searchPlaces: [...searchPlaces],
@@ -186,7 +196,7 @@ function createExplorer(load: Loader, searchPlaces: readonly string[] = SEARCH_P
   });
 }
 
-/** Reads a file and what it imports (cosmiconfig's `$import`), with the positions of both. */
+/** Reads a file and its imports (cosmiconfig's `$import`), with the positions of both. */
 async function loadFile(
   file: string,
   name: string,
@@ -216,7 +226,7 @@ async function loadFile(
   }
 }
 
-/** The places of a file that the configuration imports. */
+/** Adds the file name to the positions of an imported file. */
 function moveTo(file: string, places: Positions): readonly PlaceEntry[] {
   return [...places].map(([pointer, { key, value }]) => [
     pointer,
@@ -224,7 +234,7 @@ function moveTo(file: string, places: Positions): readonly PlaceEntry[] {
   ]);
 }
 
-/** A place of a `package.json`, as if the value of its key `tollgate` were the file. */
+/** Moves a position in `package.json` to the root, as if the value of its key `tollgate` were the file. */
 function inPackage([pointer, place]: PlaceEntry): readonly PlaceEntry[] {
   return /^\/tollgate(\/|$)/.test(pointer) ? [[pointer.slice('/tollgate'.length), place]] : [];
 }
@@ -248,11 +258,11 @@ function isMap(value: Json | undefined): value is RawConfig['value'] {
   return isObject(value);
 }
 
-/** A part of the configuration that one schema describes, checked. */
+/** Validated part of the configuration with one schema. */
 export interface Section {
   readonly pointer: string;
   readonly schema: Schema;
-  /** Interpolated, with defaults. Meaningless when there are problems. */
+  /** Interpolated, with defaults. Invalid if there are problems. */
   readonly value: unknown;
   readonly problems: readonly ProblemAt[];
   readonly sources: ReadonlyMap<string, string>;
@@ -260,13 +270,13 @@ export interface Section {
 
 export interface CheckedInstance extends Section {
   readonly ref: InstanceRef;
-  /** The top-level key that holds its options. */
+  /** Top-level key of its options. */
   readonly section?: string | undefined;
-  /** Those of its options that are core's. */
+  /** Options handled by core. */
   readonly ofCore?: readonly string[];
 }
 
-/** Makes the configuration out of sections without problems: units converted, aliases made lists, all frozen. */
+/** Builds the configuration from valid sections: converts units, turns aliases into lists, freezes all. */
 export function finishConfig(
   raw: RawConfig,
   core: Section,
@@ -312,7 +322,7 @@ function toInstance(
   const options = isObject(value) ? Object.entries(value) : [];
   const own: Readonly<Record<string, unknown>> = Object.fromEntries(options.filter(([name]) => ofCore.includes(name)));
   const egress = readEgress(own, environment, files);
-  // `null` where a plugin's section is switched off.
+  // `null` disables a plugin's section.
   if (Object.keys(own).length === 0)
     return { ...ref, config: value as PluginInstance['config'], ...(egress && { egress }) };
   const config = Object.fromEntries(options.filter(([name]) => !ofCore.includes(name)));
@@ -355,12 +365,12 @@ function readServer(
   };
 }
 
-/** A section without its secrets; a value out of a file (`${file:…}`) or of a manager counts as one. */
+/** Masks the secrets of a section; values from a file (`${file:…}`) or a secret manager count as secrets. */
 function mask({ value, schema, pointer, sources }: Section): unknown {
   return maskSecrets(value, schema, pointer, (at) => /\b(?:file|secret) /.test(sources.get(at) ?? ''));
 }
 
-/** The configuration as a file would have it. */
+/** Effective configuration in the form of a file. */
 function printConfig(
   core: Section,
   instances: readonly CheckedInstance[],
@@ -381,7 +391,7 @@ function printConfig(
   return { ...shared, ...groups, ...sections };
 }
 
-/** A record without a prototype: callers look names up in it that strangers send, such as `constructor`. */
+/** Record without a prototype: callers look up untrusted names, such as `constructor`. */
 function dictionary<T>(entries: readonly (readonly [string, T])[]): Readonly<Record<string, T>> {
   return Object.assign(Object.create(null), Object.fromEntries(entries));
 }
@@ -395,13 +405,14 @@ function deepFreeze<T>(value: T): T {
 }
 
 const MASK = '****';
-/** Names that hold secrets whatever their schema says, such as a header `authorization` or an adapter's `password`. */
+/** Names of secrets regardless of the schema, such as a header `authorization` or an adapter's `password`. */
 const SECRET_NAME = /authorization|password|passwd|secret|token$|api-?_?key|credential|cookie|pepper|private-?_?key/i;
 const SECRET_PARAMETER = /([?&][^=&#]*(?:password|secret|token|key|auth)[^=&#]*=)[^&#\s]*/gi;
 
 /**
- * A copy in which secrets read `****`: what the schema calls secret, texts that are named like one, values of headers,
- * passwords in URLs, and every pointer that `isHidden` names. `pointer` is where the value stands.
+ * Copies a value and replaces secrets by `****`. Secrets are values marked by the schema, texts with the name of a
+ * secret, values of headers, and passwords in URLs. Pointers for which `isHidden` returns true are hidden too.
+ * `pointer` is the value's position.
  */
 export function maskSecrets(
   value: unknown,
@@ -414,12 +425,12 @@ export function maskSecrets(
     if (at.isInSecret || isHidden(at.pointer)) return MASK;
     if (typeof leaf !== 'string') return leaf;
     const keys = pointerKeys(at.pointer);
-    // Headers carry keys under any name.
+    // Headers may carry keys under any name.
     return SECRET_NAME.test(keys.at(-1) ?? '') || keys.slice(0, -1).includes('headers') ? MASK : maskUrl(leaf);
   });
 }
 
-/** Hides user and password in a URL, and parameters named like secrets. */
+/** Hides user and password in a URL, and parameters with the name of a secret. */
 export function maskUrl(text: string): string {
   const match = /^([a-z][a-z0-9+.-]*:\/\/)([^/?#]*)(.*)$/is.exec(text);
   if (!match) return text;
@@ -427,7 +438,7 @@ export function maskUrl(text: string): string {
   const parameters = rest.replace(SECRET_PARAMETER, `$1${MASK}`);
   const at = authority.lastIndexOf('@');
   if (at !== -1) return `${scheme}${MASK}${authority.slice(at)}${parameters}`;
-  // A password with an unescaped slash: what stands before it looks like an invalid port.
+  // A password with an unescaped slash: the text before it looks like an invalid port.
   const isBroken = /:(?!\d*$)/.test(authority.replace(/^\[.*\]/, '')) && rest.includes('@');
   return isBroken
     ? `${scheme}${MASK}${parameters.slice(parameters.lastIndexOf('@'))}`

@@ -2,7 +2,7 @@ import { isObject } from '../contract/json.ts';
 import { REDACTED, secretPattern } from '../contract/secret-pattern.ts';
 import type { GatewayConfig } from './core-schema.ts';
 
-/** What has the shape of a credential of any vendor. */
+/** Patterns of credentials of any vendor. */
 export const CREDENTIAL_SHAPES: readonly RegExp[] = Object.freeze([
   /-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|$)/g,
   /\b(?:bearer|basic)\s+[\w.~+/*=-]{8,}/gi,
@@ -12,7 +12,7 @@ export const CREDENTIAL_SHAPES: readonly RegExp[] = Object.freeze([
   /\b(?:AKIA|AIza|ya29\.)[\w-]{12,}/g,
 ]);
 
-/** Makes what cuts these secrets, and all that looks like a credential, out of texts. */
+/** Creates a function that removes these secrets, and everything that looks like a credential, from texts. */
 export function createRedactor(listSecrets: () => readonly string[]): (text: string) => string {
   let own: RegExp | null | undefined;
   return (text) => {
@@ -23,10 +23,10 @@ export function createRedactor(listSecrets: () => readonly string[]): (text: str
   };
 }
 
-/** Shorter values are words that any text may hold, and no secrets. */
+/** Shorter values may be ordinary words, not secrets. */
 const LEAST_LENGTH = 8;
 
-/** Every text of a configuration that `config print` hides, whole or in part. */
+/** Lists every text of a configuration that `config print` hides, whole or in part. */
 export function listSecrets({ plain, printable }: Pick<GatewayConfig, 'plain' | 'printable'>): readonly string[] {
   const found = new Set<string>();
   const visit = (value: unknown, shown: unknown): void => {

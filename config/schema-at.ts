@@ -1,9 +1,9 @@
 import { isObject, type Schema } from '../contract/json.ts';
 import { childPointer, pointerKeys } from '../contract/pointers.ts';
 
-/** Finding one's way in a JSON Schema: the schemas that apply to a child, whatever combines them. */
+/** Navigates a JSON Schema: finds the schemas of a child, through all combinators. */
 
-/** Every schema that applies at a place: itself, what its `$ref` names, and the branches of its combinators. */
+/** Lists every schema that applies at a position: itself, its `$ref`, and the branches of its combinators. */
 function expandSchema(root: Schema, schema: unknown, seen: Set<unknown> = new Set()): readonly Schema[] {
   if (!isObject(schema) || seen.has(schema)) return [];
   seen.add(schema);
@@ -12,12 +12,12 @@ function expandSchema(root: Schema, schema: unknown, seen: Set<unknown> = new Se
   return [schema, ...parts.flatMap((part) => expandSchema(root, part, seen))];
 }
 
-/** The schemas of a child of something with these schemas. */
+/** Schemas of a child, given those of its parent. */
 export function childSchemas(root: Schema, nodes: readonly Schema[], key: string | number): readonly Schema[] {
   return nodes.flatMap((node) => expandSchema(root, childOf(node, key)));
 }
 
-/** The schemas that apply at a pointer below the root. */
+/** Schemas that apply at a pointer below the root. */
 export function schemasAt(root: Schema, pointer: string): readonly Schema[] {
   let nodes = expandSchema(root, root);
   for (const key of pointerKeys(pointer)) {
@@ -28,25 +28,25 @@ export function schemasAt(root: Schema, pointer: string): readonly Schema[] {
   return nodes;
 }
 
-/** Whether any of the schemas says `secret: true`. */
+/** True if any of the schemas has `secret: true`. */
 export function isSecret(nodes: readonly Schema[]): boolean {
   return nodes.some((node) => node['secret'] === true);
 }
 
-/** The names of the properties that the schemas declare. */
+/** Names of the properties that the schemas declare. */
 export function propertyNames(nodes: readonly Schema[]): readonly string[] {
   return [...new Set(nodes.flatMap(({ properties }) => (isObject(properties) ? Object.keys(properties) : [])))];
 }
 
-/** A text, number, boolean or null in a value, and what its schema says of it. */
+/** Text, number, boolean or null in a value, with its schemas. */
 export interface Leaf {
   readonly pointer: string;
   readonly nodes: readonly Schema[];
-  /** Whether the schema calls it, or anything around it, secret. */
+  /** True if it, or anything around it, is secret by schema. */
   readonly isInSecret: boolean;
 }
 
-/** A copy of a value that stands at `pointer`, each leaf replaced by what `change` makes of it; undefined leaves it out. */
+/** Copies the value at `pointer` and replaces each leaf by the result of `change`; undefined omits it. */
 export function mapLeaves(
   value: unknown,
   schema: Schema,
@@ -74,7 +74,7 @@ function childOf(node: Schema, key: string | number): unknown {
   return matching?.[1] ?? node['additionalProperties'] ?? node['unevaluatedProperties'];
 }
 
-/** What a local reference (`#/$defs/x`) names; others are not followed. */
+/** Resolves a local reference (`#/$defs/x`); others are ignored. */
 function resolveRef(root: Schema, ref: unknown): unknown {
   if (typeof ref !== 'string' || !ref.startsWith('#/')) return undefined;
   let node: unknown = root;

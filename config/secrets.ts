@@ -12,19 +12,19 @@ import { PluginImportError } from './plugin-definition.ts';
 import type { Connect, RawConfig } from './read.ts';
 import { validateValue } from './validate.ts';
 
-/** How managers of secrets are opened. */
+/** Options to open secret managers. */
 export interface SecretsOptions extends Omit<ImportOptions, 'kind'> {
   readonly connect?: Connect | undefined;
 }
 
 const SECTION = 'secrets';
-/** References of one configuration. */
+/** Maximum references to secrets in one configuration. */
 const MAX_SECRETS = 200;
 const MAX_SECRET_BYTES = 64 * 1024;
 
 /**
- * Asks managers for what references such as `${vault:…}` name and is not known yet, before the configuration is checked: what one
- * gives, or why it gives nothing, is kept with the configuration as it was read. Managers that no reference names are not opened.
+ * Reads new references such as `${vault:…}` from secret managers, before the configuration is checked. The values, or
+ * the reasons why they are missing, are stored with the raw configuration. Managers without a reference are not opened.
  */
 export async function fillSecrets(raw: RawConfig, options: SecretsOptions): Promise<void> {
   const wanted = listWanted(raw).filter((reference) => !raw.secrets.has(reference));
@@ -49,7 +49,7 @@ export async function fillSecrets(raw: RawConfig, options: SecretsOptions): Prom
   );
 }
 
-/** Reads all of them anew; undefined where each is as it was. Rejects where one cannot be read. */
+/** Reads all secrets again; undefined if none changed. Rejects if one is unreadable. */
 export async function rereadSecrets(
   raw: RawConfig,
   options: SecretsOptions,
@@ -62,7 +62,7 @@ export async function rereadSecrets(
   return isSame ? undefined : next.secrets;
 }
 
-/** The references to managers in a configuration, but for what is said of the managers. */
+/** Lists references to secret managers in a configuration, except those in the managers' own options. */
 function listWanted(raw: RawConfig): readonly string[] {
   const found = new Set<string>();
   const lookup: Lookup = {
@@ -81,7 +81,7 @@ function listWanted(raw: RawConfig): readonly string[] {
   return [...found];
 }
 
-/** A manager that is open, or why it is not. */
+/** Opens a manager, or returns the reason for the failure. */
 async function openManager(
   name: string,
   managers: ReadonlyMap<string, RawInstance>,
@@ -111,13 +111,13 @@ async function openManager(
   }
 }
 
-/** There is no log yet; what goes wrong is a problem of the configuration. */
+/** There is no log yet; failures are reported as configuration problems. */
 const SILENT: Log = Object.freeze({
   ...{ debug() {}, info() {}, warn() {}, error() {} },
   child: () => SILENT,
 });
 
-/** The options of a manager; undefined where they are wrong, which the check of the configuration says. */
+/** Reads the options of a manager; undefined if invalid, which the configuration check reports. */
 function readOptions({ value, pointer, kind, plugin: name }: RawInstance, plugin: Plugin, raw: RawConfig) {
   const schema = { type: 'object', ...(plugin.configSchema ?? { additionalProperties: true }) };
   const lookup = createLookup({ ...raw, secrets: new Map() });

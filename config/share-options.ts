@@ -1,17 +1,17 @@
 import { isObject, type Schema } from '../contract/json.ts';
 
-/** Shorter options are written out: a reference would be no shorter. */
+/** Shorter options are repeated: a reference would not be shorter. */
 const LEAST_LENGTH = 100;
 
-/** Keywords whose members are each the schema of a key. */
+/** Keywords whose members are schemas by key. */
 const KEYS: ReadonlySet<string> = new Set(['properties', 'patternProperties', '$defs']);
 
-/** Keywords with values that may look like schemas and are none. */
+/** Keywords whose values may look like schemas but are not. */
 const VALUES: ReadonlySet<string> = new Set(['default', 'examples', 'enum', 'const', 'required']);
 
 /**
- * The same schema with options that stand in several places written once, under `$defs`: most options of a provider are those of all
- * providers. Editors and validators follow the references.
+ * Moves options that occur in several places to `$defs`: most options of a provider are shared by all providers.
+ * Editors and validators resolve the references.
  */
 export function shareOptions(schema: Schema): Schema {
   const texts = new Map<object, string>();
@@ -24,7 +24,7 @@ export function shareOptions(schema: Schema): Schema {
   const shared = new Map<string, { readonly name: string; readonly schema: Schema }>();
   const taken = new Set(Object.keys(isObject(schema['$defs']) ? schema['$defs'] : {}));
 
-  /** What is below a repeated option is counted once. */
+  /** Options below a repeated option are counted once. */
   const count = (node: unknown): void => {
     if (Array.isArray(node)) for (const each of node) count(each);
     if (!isObject(node)) return;

@@ -30,8 +30,9 @@ import {
 const MAX_JSON_DEPTH = 100;
 
 /**
- * Reads strict JSON; throws a {@link SourceError} with the place of the first error. `JSON.parse` makes the value; the scan
- * before it tells places, which `JSON.parse` does only sometimes, and repeated names, which it never does.
+ * Parses strict JSON; throws a {@link SourceError} with the position of the first error. `JSON.parse` creates the
+ * value. The scan before it finds positions, which `JSON.parse` reports only sometimes, and repeated names, which it
+ * never reports.
  */
 export function parseJson(text: string): Source {
   const source = text.replace(/^\uFEFF/, '');
@@ -65,12 +66,12 @@ function describeSyntax({ expected, offset, message }: JsonError, text: string):
   return `expected ${expected}, ${offset < text.length ? `found ${JSON.stringify(text[offset])}` : 'the file ends'}`;
 }
 
-/** How often one anchor may be repeated, so that a few lines cannot become gigabytes. */
+/** Maximum repetitions of one anchor, so that a few lines cannot expand to gigabytes. */
 const MAX_ALIASES = 100;
 
 type Places = Map<string, Place>;
 
-/** Reads YAML 1.2 (with `<<` merges); throws a {@link SourceError} that names every syntax error. */
+/** Parses YAML 1.2 (with `<<` merges); throws a {@link SourceError} with every syntax error. */
 export function parseYaml(text: string): Source {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, merge: true, stringKeys: true });
@@ -94,7 +95,10 @@ export function parseYaml(text: string): Source {
   }
 }
 
-/** Within `{ }` and `[ ]` YAML takes the brace of a reference without quotes for its own; its error message is then misleading. */
+/**
+ * Explains a reference without quotes within `{ }` or `[ ]`: YAML takes its brace as its own, and reports a misleading
+ * error.
+ */
 function explainUnquoted(text: string, { pos }: YAMLError, locate: (offset: number) => Position) {
   const before = /[^\s,[\]{}]*$/.exec(text.slice(0, pos[0]))?.[0] ?? '';
   const after = /^\{[^}\n]*\}?[^\s,\]{}]*/.exec(text.slice(pos[0]))?.[0] ?? '';
@@ -132,7 +136,7 @@ const MAX_DATA_DEPTH = 64;
 const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
 /**
- * A value as plain data, and the problems of what is not and is left out: functions and class instances (from js and ts),
+ * Converts a value to plain data. Reports and omits everything else: functions and class instances (from js and ts),
  * cycles, `__proto__`.
  */
 export function toPlain(value: unknown): { readonly value: Json; readonly problems: readonly ProblemAt[] } {
@@ -168,7 +172,7 @@ export function toPlain(value: unknown): { readonly value: Json; readonly proble
 function isPlainObject(value: unknown): value is Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
-  // A module namespace and an object of another realm (jiti) have their own `Object.prototype`.
+  // Module namespaces and objects of another realm (jiti) have a different `Object.prototype`.
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
@@ -178,7 +182,7 @@ function describeValue(value: unknown): string {
   return typeof value === 'object' ? 'an object of a class' : `a ${typeof value}`;
 }
 
-/** Reads one file of a configuration by its extension; a module may export a function of the environment. */
+/** Parses one configuration file by its extension; a module may export a function of the environment. */
 export async function parseFile(file: string, content: string, env: Environment): Promise<Source> {
   const format = path.extname(file);
   if (format === '.json') return parseJson(content);
@@ -187,28 +191,28 @@ export async function parseFile(file: string, content: string, env: Environment)
   return { value: typeof exported === 'function' ? await exported({ env }) : exported, positions: new Map() };
 }
 
-/** The default export of a module file; TypeScript goes through jiti (cosmiconfig's own loader needs TypeScript < 7). */
+/** Imports the default export of a module; TypeScript uses jiti (cosmiconfig's own loader needs TypeScript < 7). */
 async function importDefault(file: string): Promise<unknown> {
   if (/\.[mc]?ts$/.test(file)) {
     const { createJiti } = await import('jiti');
     return await createJiti(import.meta.url, { fsCache: false, moduleCache: false }).import(file, { default: true });
   }
-  // Node keeps a module for ever under its URL; a file that has changed since is another one.
+  // Node caches a module by URL for the life of the process, so a changed file needs another URL.
   const url = pathToFileURL(file);
   url.searchParams.set('changed', String(statSync(file).mtimeMs));
   const module: Readonly<Record<string, unknown>> = await import(url.href);
   return module['default'];
 }
 
-/** Variables by name, as `process.env` has them. */
+/** Variables by name, like `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Later files lose: a machine's own `.env.local` stands before the shared `.env`. */
+/** In order of precedence: a machine's own `.env.local` before the shared `.env`. */
 const ENV_FILES = ['.env.local', '.env'] as const;
 
 /**
- * The environment with what `.env.local` and `.env` of the folders add to it; what is set already is never changed,
- * and an earlier folder wins. Throws a `ConfigError` when a file exists and cannot be read.
+ * Adds the variables of `.env.local` and `.env` in the folders to the environment. Existing variables never change, and
+ * an earlier folder takes precedence. Throws a `ConfigError` for an existing file that is unreadable.
  */
 export async function loadEnv(env: Environment, folders: readonly string[], cwd: string): Promise<Environment> {
   const merged = new Map(Object.entries(env));
@@ -223,7 +227,7 @@ export async function loadEnv(env: Environment, folders: readonly string[], cwd:
   return Object.freeze(Object.fromEntries(merged));
 }
 
-/** Where variables may stand in these folders, in addition to the environment itself. */
+/** Files in these folders that may hold variables. */
 export function envFiles(folders: readonly string[]): readonly string[] {
   return [...new Set(folders)].flatMap((folder) => ENV_FILES.map((name) => path.join(folder, name)));
 }
@@ -241,23 +245,26 @@ async function readEnvFile(file: string, cwd: string): Promise<string> {
   }
 }
 
-/** Names and indexes that lead from the root to a value. */
+/** Names and indexes from the root to a value. */
 type JsonPath = readonly (string | number)[];
 
-/** What stands between `from` and `to`. An object or array is reported where it opens. */
+/** Kind of text between `from` and `to`. Objects and arrays are reported at their opening bracket. */
 type JsonToken = 'name' | 'string' | 'literal' | 'open';
 
-/** Called with every token in order. `path` belongs to the scanner and changes after the call; for a name it ends with that name. */
+/**
+ * Called for every token in order. `path` belongs to the scanner and changes after the call; for a name it ends with
+ * that name.
+ */
 type VisitToken = (token: JsonToken, from: number, to: number, path: JsonPath) => void;
 
-/** Thrown by {@link scanJson}: the text is not strict JSON from this place on. */
+/** Thrown by {@link scanJson} at the first position that is not strict JSON. */
 class JsonError extends Error {
   override readonly name = 'JsonError';
   /** In UTF-16 units from the start. */
   readonly offset: number;
-  /** What should stand there, such as `a value`. */
+  /** Expected token, such as `a value`. */
   readonly expected: string | undefined;
-  /** The path of a name that stands in its object a second time. */
+  /** Path of a name that its object repeats. */
   readonly repeated: JsonPath | undefined;
 
   constructor(message: string, offset: number, more: { readonly expected?: string; readonly repeated?: JsonPath }) {
@@ -272,7 +279,7 @@ interface Scan {
   readonly text: string;
   readonly visit: VisitToken;
   readonly path: (string | number)[];
-  /** For each open object its names so far, for each open array undefined. */
+  /** Names so far of each open object; undefined for each open array. */
   readonly open: (Set<string> | undefined)[];
   at: number;
 }
@@ -285,9 +292,9 @@ const LETTER_U = 0x75;
 const UNESCAPED = /[^"\\\u0000-\u001f]*/y;
 
 /**
- * Reads strict JSON (RFC 8259) from the first to the last character. Throws a {@link JsonError} where it is invalid, and where
- * a name stands twice in one object; `JSON.parse` takes what passes. Does not recurse: `visit` may stop it by throwing when
- * the text is too deep or too long.
+ * Scans strict JSON (RFC 8259) to its last character. Throws a {@link JsonError} for invalid text and for repeated
+ * names in an object; `JSON.parse` accepts the rest. Does not recurse: `visit` may throw to stop it for text that is
+ * too deep or too long.
  */
 function scanJson(text: string, visit: VisitToken): void {
   const scan: Scan = { text, visit, path: [], open: [], at: 0 };
@@ -295,7 +302,9 @@ function scanJson(text: string, visit: VisitToken): void {
   while (isMore) isMore = readValue(scan) || readNext(scan);
 }
 
-/** Reads a string or literal to its end, an object or array up to its first value; tells whether such a value follows. */
+/**
+ * Reads a string or literal to its end, an object or array up to its first value. Returns true if such a value follows.
+ */
 function readValue(scan: Scan): boolean {
   skipSpace(scan);
   const { text, path, at: from } = scan;
@@ -325,7 +334,7 @@ function readOpening(scan: Scan, isObject: boolean): boolean {
   return true;
 }
 
-/** After a value: closing brackets, then a comma and the next name; tells whether another value follows. */
+/** After a value: reads closing brackets, then a comma and the next name. Returns true if another value follows. */
 function readNext(scan: Scan): boolean {
   const { text, path, open } = scan;
   for (;;) {
@@ -369,7 +378,7 @@ function readName(scan: Scan): void {
   scan.at += 1;
 }
 
-/** Skips a string from quote to quote; tells whether it has no escapes. */
+/** Skips a string from quote to quote; returns true if it has no escapes. */
 function skipString(scan: Scan): boolean {
   const { text } = scan;
   let isPlain = true;
@@ -393,7 +402,7 @@ function skipString(scan: Scan): boolean {
   throw missing(scan, 'the closing quote');
 }
 
-/** 2 for `\n` and its like, 6 for `\u00e9`, 0 for what is no escape. */
+/** 2 for escapes such as `\n`, 6 for `\u00e9`, 0 for an invalid escape. */
 function lengthOfEscape(text: string, at: number): number {
   if (text.charCodeAt(at + 1) !== LETTER_U) return SIMPLE_ESCAPES.has(text.charCodeAt(at + 1)) ? 2 : 0;
   UNICODE_ESCAPE.lastIndex = at;

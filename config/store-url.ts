@@ -4,18 +4,18 @@ import { CORE_PROPERTIES, type PluginSchema } from './core-schema.ts';
 import type { BuiltinName, RawInstance } from './instances.ts';
 import { interpolateTree, type Lookup } from './interpolate.ts';
 
-/** The store plugin that a configuration's `store:` value means, and that plugin's own config. */
+/** Store plugin chosen by a `store:` value, and the plugin's config. */
 export interface StoreChoice {
   readonly plugin: string;
   readonly config: JsonObject;
 }
 
-/** A built-in store: its name and, where it was asked for, its schema. */
+/** Built-in store: its name and, if requested, its schema. */
 export type KnownStore = Pick<PluginSchema, 'name' | 'schema'>;
 
 /**
- * The stores that a `store:` value may mean, by their names alone: the one that it names or whose scheme its URL has, else
- * all built-in ones, whose schemas tell.
+ * Lists the stores that a `store:` value may refer to: the named one, or the one with the URL's scheme. Otherwise all
+ * built-in ones, as only their schemas decide.
  */
 export function listStoreNames(value: unknown, builtins: readonly BuiltinName[]): readonly string[] {
   const names = namesOf(builtins);
@@ -26,10 +26,13 @@ export function listStoreNames(value: unknown, builtins: readonly BuiltinName[])
 }
 
 /**
- * Reads a `store:` value: a URL, whose scheme begins with the name of a built-in store; `{ url, … }`, whose other fields go
- * to the plugin as they are; `{ adapter, … }` for the built-in store that takes an `adapter`; `{ plugin, … }` for any store.
- * The schema says what a URL becomes: the option `url`, or what follows the scheme as the option of `format: "path"`.
- * Throws a TypeError that shows the forms and never repeats the value: URLs hold passwords.
+ * Reads a `store:` value.
+ * - A URL: its scheme begins with the name of a built-in store.
+ * - `{ url, … }`: the other fields go to the plugin unchanged.
+ * - `{ adapter, … }`: the built-in store with an option `adapter`.
+ * - `{ plugin, … }`: any store.
+ * The schema decides the option for a URL: `url`, or the one of `format: "path"` for the text after the scheme. Throws
+ * a TypeError that shows the forms and never the value: URLs hold passwords.
  */
 export function readStoreUrl(value: unknown, stores: readonly KnownStore[]): StoreChoice {
   const refuse = (what: string): never => {
@@ -53,14 +56,14 @@ export function readStoreUrl(value: unknown, stores: readonly KnownStore[]): Sto
     return { plugin: store.name, config: { ...rest, url: url.trim() } };
   }
   const option = Object.keys(properties).find((name) => (properties[name] as Schema)['format'] === 'path');
-  // `x:./data`, `x:/var/lib/data` and `x:///var/lib/data`; a bare `x:` leaves it to the schema's default.
+  // `x:./data`, `x:/var/lib/data` and `x:///var/lib/data`; a bare `x:` uses the schema's default.
   const path = url.trim().replace(/^[^:]*:(\/\/)?/, '');
   return { plugin: store.name, config: { ...rest, ...(option !== undefined && path !== '' && { [option]: path }) } };
 }
 
 /**
- * The store's plugin and options, its references replaced already: a URL decides the plugin. Undefined, with no problem of
- * its own, when a reference fails: checking core's part tells that.
+ * Finds the store's plugin and options after interpolation: a URL decides the plugin. Undefined if a reference fails;
+ * the check of core's part reports that.
  */
 export function findStore(
   value: Json | undefined,
@@ -80,13 +83,13 @@ export function findStore(
   }
 }
 
-/** The value of `store:` with its references replaced; undefined when one fails. */
+/** Interpolates the value of `store:`; undefined if a reference fails. */
 export function interpolateStore(store: Json | undefined, lookup: Lookup): Json | undefined {
   const { value, problems } = interpolateTree(store ?? null, CORE_PROPERTIES.store, '/store', lookup);
   return problems.length > 0 ? undefined : value;
 }
 
-/** How a store may be written: the examples of its schema, else its options as a map. */
+/** Lists the forms of a store: the examples of its schema, else its options as a map. */
 export function listForms(stores: readonly KnownStore[]): string {
   const forms = stores.flatMap((store) => {
     const { examples } = store.schema;
@@ -98,7 +101,7 @@ export function listForms(stores: readonly KnownStore[]): string {
   return sorted.length < 2 ? sorted.join('') : `${sorted.slice(0, -1).join(', ')} or ${sorted.at(-1)}`;
 }
 
-/** The longest name with which the scheme of a URL begins. */
+/** Returns the longest name that is a prefix of the URL's scheme. */
 function findByScheme(url: unknown, names: readonly string[]): string | undefined {
   const scheme = /^\s*([a-z][a-z0-9+.-]*):/i.exec(String(url))?.[1]?.toLowerCase() ?? '';
   return names.filter((name) => scheme.startsWith(name)).toSorted((a, b) => b.length - a.length)[0];

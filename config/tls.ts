@@ -4,23 +4,23 @@ import { type FromSchema, isObject, type Schema } from '../contract/json.ts';
 import type { ProblemAt } from '../contract/pointers.ts';
 import type { Lookup } from './interpolate.ts';
 
-/** `server.tls` of a configuration: the files are read, their texts are PEM. */
+/** `server.tls` of a configuration, with the content of its files as PEM. */
 export interface TlsConfig {
-  /** The certificate of the gateway, then those between it and its authority. */
+  /** Certificate of the gateway, followed by intermediate certificates. */
   readonly cert: string;
   readonly key: string;
   readonly passphrase?: string;
   readonly minVersion: 'TLSv1.2' | 'TLSv1.3';
-  /** The authorities of clients' certificates; without them clients are not asked for one. */
+  /** Authorities of client certificates; without them no client certificate is requested. */
   readonly clientCa?: string;
-  /** Whether a client without a certificate is refused. */
+  /** `required` refuses clients without a certificate. */
   readonly clientAuth: 'required' | 'optional';
 }
 
 const NAME = { type: 'string', minLength: 1 } as const;
 const FILE = { ...NAME, format: 'path' } as const;
 
-/** `server.tls` in the schema of the configuration. */
+/** Schema of `server.tls`. */
 export const TLS_SCHEMA = {
   type: 'object',
   additionalProperties: false,
@@ -49,14 +49,14 @@ export const TLS_SCHEMA = {
   },
 } as const satisfies Schema;
 
-/** `server.tls` as it stands in the configuration: names of files. */
+/** `server.tls` as written in the configuration: file names. */
 export type TlsValues = FromSchema<typeof TLS_SCHEMA>;
 
 const SERVER: TlsPlace = Object.freeze({ pointer: '/server/tls', ca: 'clientCa', mayBeText: false });
 const MISSING = 'Create it, or correct the path; a relative one is relative to the configuration file.';
 const PEM = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/** Reads the files of `server.tls`, which {@link checkTls} found to be fine. */
+/** Reads the files of `server.tls`, which {@link checkTls} accepted. */
 export function readTls(
   { cert, key, clientCa, clientAuth = 'required', ...rest }: TlsValues,
   files: Pick<Lookup, 'file'>,
@@ -70,7 +70,7 @@ export function readTls(
   };
 }
 
-/** What is wrong with `server.tls`, whose shape may be wrong too: files, what they hold, and whether they belong together. */
+/** Checks `server.tls`, whose shape may be wrong too: the files, their content, and whether they match. */
 export function checkTls(values: unknown, files: Pick<Lookup, 'file'>): readonly ProblemAt[] {
   if (!isObject(values)) return [];
   const problems: ProblemAt[] = [];
@@ -83,17 +83,17 @@ export function checkTls(values: unknown, files: Pick<Lookup, 'file'>): readonly
   return [...checkCertificates(values, files, SERVER), ...problems];
 }
 
-/** Where certificates stand in a configuration, and what the authorities are called there. */
+/** Position of certificates in a configuration, and the key of the authorities there. */
 interface TlsPlace {
   readonly pointer: string;
   readonly ca: 'ca' | 'clientCa';
-  /** Whether a text that is PEM itself stands for its file. */
+  /** True if the option may contain PEM text in place of a file name. */
   readonly mayBeText: boolean;
 }
 
 type Texts = Readonly<Record<'cert' | 'key' | 'ca', string | undefined>>;
 
-/** What is wrong with a certificate, its key and authorities; also their shape may be wrong. */
+/** Checks a certificate, its key and authorities; their shape may be wrong too. */
 export function checkCertificates(
   values: Readonly<Record<string, unknown>>,
   files: Pick<Lookup, 'file'>,
@@ -114,20 +114,20 @@ export function checkCertificates(
   return problems;
 }
 
-/** The PEM of an option that names a file or is the text itself, which {@link checkCertificates} found to be fine. */
+/** Returns the PEM text of an option, or of the file that it names; {@link checkCertificates} accepted it before. */
 export function readPem(text: string, files: Pick<Lookup, 'file'>): string {
   return text.includes(BEGIN) ? text : files.file(text);
 }
 
 const BEGIN = '-----BEGIN';
 
-/** The text of a file, or what is wrong with its name. */
+/** Reads a file, or reports the problem with its name. */
 function readFile(
   name: string,
   files: Pick<Lookup, 'file'>,
   mayBeText: boolean,
 ): string | Pick<ProblemAt, 'message' | 'hint'> {
-  // What is no name is not shown: it may be the key.
+  // Invalid names are not shown: the text may be the key.
   if (name.includes(BEGIN))
     return mayBeText
       ? name
@@ -141,7 +141,7 @@ function readFile(
   }
 }
 
-/** What is wrong with the texts of the files; those that could not be read are reported already. */
+/** Checks the content of the files; unreadable files are reported already. */
 function checkPair({ cert, key, ca }: Texts, passphrase: string | undefined, place: TlsPlace): readonly ProblemAt[] {
   const certificate = cert === undefined ? undefined : parse(() => firstCertificate(cert));
   const secret =
@@ -170,7 +170,7 @@ function checkPair({ cert, key, ca }: Texts, passphrase: string | undefined, pla
   return problems;
 }
 
-/** What a parser made of a text, or the code of its error: its message may show the text. */
+/** Returns the parsed value, or the code of the error: its message may show the text. */
 function parse<T>(work: () => T): { readonly value?: T; readonly code?: string } {
   try {
     return { value: work() };
@@ -198,7 +198,7 @@ function certificatesIn(text: string): readonly X509Certificate[] {
   return (text.match(PEM) ?? []).map((part) => new X509Certificate(part));
 }
 
-/** The certificate that a server shows as its own. */
+/** Server certificate: the first one in the text. */
 export function firstCertificate(text: string): X509Certificate {
   return new X509Certificate(text);
 }

@@ -9,10 +9,10 @@ import { childSchemas, isSecret, propertyNames, schemasAt } from './schema-at.ts
 
 const findValidator = createValidatorFinder('settings');
 
-/** The one Ajv of this process, made for the first schema that was not compiled ahead. */
+/** The only Ajv of this process, created for the first schema that was not compiled ahead. */
 let settingsAjv: Ajv2020 | undefined;
 
-/** Gives the validator of a schema of the configuration; throws for a schema that is wrong. */
+/** Returns the validator of a configuration schema; throws for an invalid schema. */
 export function compileSettings(schema: Schema): ValidateFunction {
   return findValidator(JSON.stringify(schema), () => {
     settingsAjv ??= createAjv('settings');
@@ -21,35 +21,36 @@ export function compileSettings(schema: Schema): ValidateFunction {
 }
 
 export interface SchemaProblem extends ProblemAt {
-  /** The pointer of what is missing, when that is the problem. */
+  /** Pointer of the missing key, if one is missing. */
   readonly missing?: string;
 }
 
 interface ValidateOptions {
-  /** The plugin whose schema it is; core has its own. */
+  /** Plugin with the schema; undefined for core. */
   readonly plugin?: string | undefined;
-  /** Where the value stands. */
+  /** Position of the value. */
   readonly pointer: string;
-  /** What relative paths are relative to. Absolute. */
+  /** Base of relative paths. Absolute. */
   readonly baseDir: string;
-  /** Values that a problem must not show. */
+  /** Returns true for values that a problem must not show. */
   readonly isHidden: (pointer: string) => boolean;
 }
 
 /**
- * Checks a value against a schema and fills in its defaults, in place. One problem for each mistake, whatever number of
- * errors the schema makes of it.
+ * Validates a value and fills in its defaults, in place. Returns one problem per mistake, whatever number of schema
+ * errors it causes.
  */
 export function validateValue(
   value: unknown,
   schema: Schema,
   { plugin, pointer, baseDir, isHidden }: ValidateOptions,
+  compile: typeof compileSettings = compileSettings,
 ): readonly SchemaProblem[] {
   let errors: readonly ErrorObject[];
   // Defaults are filled in, in place.
   const given = plugin === undefined ? value : structuredClone(value);
   try {
-    const validate = compileSettings(schema);
+    const validate = compile(schema);
     const context: SettingsContext = { resolve: (file) => path.resolve(baseDir, file) };
     errors = validate.call(context, value) ? [] : (validate.errors ?? []);
   } catch (error) {
@@ -81,16 +82,16 @@ export function validateValue(
   return [...byPlace.values()].reverse();
 }
 
-/** What stands at a JSON pointer; undefined where nothing does. */
+/** Returns the value at a JSON pointer; undefined if it is missing. */
 function valueAt(value: unknown, pointer: string): unknown {
   let at = value;
   for (const key of pointerKeys(pointer)) at = (at as Readonly<Record<string, unknown>> | null | undefined)?.[key];
   return at;
 }
 
-/** Leaves out what `anyOf` and `oneOf` say of branches that the value does not mean. */
+/** Drops errors of `anyOf` and `oneOf` branches that the value does not match by type. */
 function chooseErrors(errors: readonly ErrorObject[]): readonly ErrorObject[] {
-  // What `propertyNames` says of a name is reported once, at the name.
+  // Errors of `propertyNames` are reported once, at the name.
   const dropped = new Set(errors.filter(({ keyword, propertyName }) => keyword === 'if' || propertyName !== undefined));
   for (const combined of errors) {
     if ((combined.keyword !== 'anyOf' && combined.keyword !== 'oneOf') || dropped.has(combined)) continue;
@@ -100,7 +101,7 @@ function chooseErrors(errors: readonly ErrorObject[]): readonly ErrorObject[] {
       instancePath === combined.instancePath && /^(type|const|enum)$/.test(keyword);
     const others = new Set(inside.filter(isWrongKind).map(branchOf));
     const fitting = new Set(inside.map(branchOf).filter((branch) => branch !== 'unknown' && !others.has(branch)));
-    // The branch that the value means is the only one whose type it has.
+    // Only the branch with the value's type is relevant.
     const [meant] = fitting.size === 1 ? fitting : [];
     for (const error of inside) if (branchOf(error) !== meant) dropped.add(error);
     if (meant !== undefined) dropped.add(combined);
@@ -108,14 +109,14 @@ function chooseErrors(errors: readonly ErrorObject[]): readonly ErrorObject[] {
   return errors.filter((error) => !dropped.has(error));
 }
 
-/** Tells in which branch of a combinator an error stands; undefined when it is another's error. */
+/** Finds the combinator branch of an error; undefined for an error of another schema. */
 function branchFinder(combined: ErrorObject): (error: ErrorObject) => string | undefined {
   const place = `${combined.schemaPath}/`;
   const hasRef = JSON.stringify(combined.schema).includes('"$ref"');
   return ({ schemaPath, instancePath }) => {
     if (!`${instancePath}/`.startsWith(`${combined.instancePath}/`)) return undefined;
     if (schemaPath.startsWith(place)) return schemaPath.slice(place.length).split('/')[0];
-    // Behind a `$ref` the schema path starts again, so the branch is not known.
+    // After a `$ref` the schema path starts again, so the branch is unknown.
     return hasRef && schemaPath.startsWith('#/$defs/') ? 'unknown' : undefined;
   };
 }
@@ -159,7 +160,7 @@ function listKeys(known: readonly string[], pointer: string): string | undefined
 }
 
 interface Explanation {
-  /** What is wrong, as the end of a sentence that begins with the place. */
+  /** Problem, as the end of a sentence that begins with the position. */
   readonly message: string;
   readonly hint?: string | undefined;
 }
@@ -184,7 +185,7 @@ const count =
   (words: string, noun: string): Explain =>
   (error) => ({ message: `must have ${words} ${limitOf(error)} ${noun}${limitOf(error) === '1' ? '' : 's'}` });
 
-/** How each keyword of JSON Schema speaks to people. */
+/** Messages by JSON Schema keyword. */
 const EXPLAIN: Readonly<Record<string, Explain>> = Object.freeze({
   type: ({ schema }, shown) => ({ message: `must be ${oneOf(nounsOf(schema))}${shown}` }),
   enum: ({ schema, data }, shown) => {
@@ -217,20 +218,20 @@ const EXPLAIN: Readonly<Record<string, Explain>> = Object.freeze({
   oneOf: ({ schema }, shown) => ({ message: `must be exactly one of: ${branchNouns(schema).join('; ')}${shown}` }),
 });
 
-/** One error as a sentence. `secret` keeps the value out of it. */
+/** Explains one error in a sentence; `secret` omits the value. */
 function explainError(error: ErrorObject, secret: boolean): Explanation {
   const explain = EXPLAIN[error.keyword];
   const shown = secret ? '' : showValue(error.data);
   return explain?.(error, shown) ?? { message: error.message ?? `breaks the rule "${error.keyword}"` };
 }
 
-/** A schema's description, for hints. */
+/** Description in a schema, for hints. */
 function descriptionOf(schema: unknown): string | undefined {
   const description = isObject(schema) ? schema['description'] : undefined;
   return typeof description === 'string' ? description : undefined;
 }
 
-/** `, not "abc"`. Texts that look like URLs or are long are not shown: they may hold a secret. */
+/** `, not "abc"`. Omits long texts and those that look like URLs: they may hold a secret. */
 function showValue(value: unknown): string {
   if (typeof value === 'string') {
     return value.length > 30 || /[:@]/.test(value) ? ', not this text' : `, not the text ${JSON.stringify(value)}`;

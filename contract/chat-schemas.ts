@@ -96,12 +96,21 @@ export const CHAT_MESSAGE: Schema = {
     order: nullable('array', { items: { type: 'string', maxLength: 64 }, maxItems: 4096 }),
     is_error: nullable('boolean'),
   },
-  // The usual roles come first: each condition that does not hold costs the validator an object for its error.
-  if: { required: ['role'], properties: { role: { enum: ['system', 'developer', 'user'] } } },
-  then: WITH_CONTENT,
+  // The usual messages come first: each condition that does not hold costs the validator an object for its error.
+  if: {
+    required: ['role', 'content'],
+    properties: {
+      role: { enum: ['system', 'developer', 'user', 'assistant'] },
+      content: { type: ['string', 'array'] },
+    },
+  },
   else: {
-    if: { required: ['role', 'content'], properties: { role: { const: 'assistant' } } },
-    else: BY_ROLE,
+    if: { required: ['role'], properties: { role: { enum: ['system', 'developer', 'user'] } } },
+    then: WITH_CONTENT,
+    else: {
+      if: { required: ['role', 'content'], properties: { role: { const: 'assistant' } } },
+      else: BY_ROLE,
+    },
   },
 };
 

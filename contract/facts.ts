@@ -152,8 +152,9 @@ const PLAIN = /^[a-z0-9_]+$/;
 
 /** Where the walk stands: an object or a list. */
 interface Place extends JsonPlace {
-  readonly node: object;
+  node: object;
   readonly within: Place | undefined;
+  at: JsonPlace['at'];
   /** Levels of objects and lists, this one included. */
   readonly depth: number;
   readonly schema: Schema | undefined;
@@ -256,10 +257,15 @@ class Walk {
 
   #messages(messages: readonly unknown[], place: Place): void {
     this.#open(place);
+    // One for all of them: nothing below a message is looked through after it.
+    const own = placeOf(messages, place, 0, CHAT_MESSAGE);
     for (let index = 0; index < messages.length; index += 1) {
       const message = messages[index];
-      if (isObject(message)) this.#message(message, placeOf(message, place, index, CHAT_MESSAGE));
-      else this.#other(message, place, index);
+      if (isObject(message)) {
+        own.node = message;
+        own.at = index;
+        this.#message(message, own);
+      } else this.#other(message, place, index);
     }
   }
 
@@ -272,7 +278,7 @@ class Walk {
     notes.inputTokens += TOKENS_PER_MESSAGE;
     if (role === 'function' || isObject(message['function_call'])) notes.hasFunctions = true;
     if (role === 'tool' && typeof message['name'] === 'string') notes.noteTool(message['name']);
-    for (const name of Object.keys(message)) {
+    for (const name in message) {
       const value = message[name];
       const schema = this.#name(name, place);
       if (typeof value === 'string') {

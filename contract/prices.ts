@@ -163,9 +163,8 @@ export function mostOf(
     ...(all.length > 0 && { units: unitsOf(all, price) }),
   };
   const reads: Usage['prompt_tokens_details'][] = [{}, { cache_write_tokens: prompt_tokens }];
-  for (const { content } of messages)
-    for (const part of Array.isArray(content) ? content : [])
-      if (reads.length < 3 && maySound(part, price)) reads.push({ audio_tokens: prompt_tokens });
+  if (messages.some(({ content }) => Array.isArray(content) && content.some((part: object) => maySound(part, price))))
+    reads.push({ audio_tokens: prompt_tokens });
   let most: number | undefined = 0;
   for (const each of [undefined, ...tiers])
     for (const read of reads) {

@@ -110,7 +110,7 @@ function openStdout(
   const stream = pino.destination({
     dest: 1,
     sync: false,
-    minLength: isWatched ? 1 : blockBytes - 1,
+    minLength: 1,
     maxWrite: blockBytes,
     maxLength: MAX_KEPT_BYTES,
     periodicFlush: LONGEST_WAIT_MS,
@@ -124,12 +124,58 @@ function openStdout(
   stream.on('write', () => {
     isBroken = false;
   });
+  const block = new LineBlock(isWatched ? 1 : blockBytes, stream.write.bind(stream));
+  stream.write = block.add;
+  const flush = stream.flush.bind(stream);
+  stream.flush = (done) => {
+    block.pass();
+    flush(done);
+  };
   // Pino calls this at exit. sonic-boom 4 would try for ever where the disk is full.
   const flushSync = stream.flushSync.bind(stream);
   stream.flushSync = () => {
+    block.pass();
     if (!isBroken) flushSync();
   };
   return stream;
+}
+
+/**
+ * Lines on their way to a stream, passed on as one text when they fill a block or have waited long enough. sonic-boom collects lines too,
+ * but measures its whole block at each line, which copies it.
+ */
+class LineBlock {
+  readonly #maxBytes: number;
+  readonly #write: (text: string) => boolean;
+  #text = '';
+  #bytes = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #hasRoom = true;
+
+  constructor(maxBytes: number, write: (text: string) => boolean) {
+    this.#maxBytes = maxBytes;
+    this.#write = write;
+  }
+
+  readonly add = (line: string): boolean => {
+    const bytes = Buffer.byteLength(line);
+    if (this.#bytes + bytes > this.#maxBytes) this.pass();
+    this.#text += line;
+    this.#bytes += bytes;
+    if (this.#bytes >= this.#maxBytes) this.pass();
+    else this.#timer ??= setTimeout(this.pass, LONGEST_WAIT_MS).unref();
+    return this.#hasRoom;
+  };
+
+  readonly pass = (): void => {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#bytes === 0) return;
+    const text = this.#text;
+    this.#text = '';
+    this.#bytes = 0;
+    this.#hasRoom = this.#write(text);
+  };
 }
 
 /** What most lines are made of. */

@@ -213,7 +213,7 @@ interface PreparedRequest {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | Uint8Array | null;
+  readonly body: Uint8Array | null;
 }
 
 /** Stands for a request that is over. */
@@ -404,7 +404,8 @@ const known = new WeakMap<Endpoint, ReturnType<typeof knowEndpoint>>();
 function prepareRequest(endpoint: Endpoint, request: HttpRequest): PreparedRequest {
   const { address, headers, credential, ofJson, place } = known.get(endpoint) ?? knowEndpoint(endpoint);
   const { body: given = null } = request;
-  const body = given === null || given instanceof Uint8Array ? given : JSON.stringify(given);
+  // As bytes, which are not on V8's heap: a text would be held there until the response has come.
+  const body = given === null || given instanceof Uint8Array ? given : Buffer.from(JSON.stringify(given));
   const type = body === null ? {} : JSON_TYPE;
   return {
     origin: address.origin,

@@ -10,13 +10,13 @@ import { type Prices, pricesOf } from '../contract/prices.ts';
 import type { ModelInfo, ModelTable, Offer } from '../contract/provider.ts';
 import { familyOf, loadModelTable, rowsOf } from './model-table.ts';
 
-/** What is known of models, as far as their names go. */
+/** Models by provider and name, for look-up alone. */
 export type Catalog = Omit<ModelCatalog, 'learn' | 'use' | 'hasOwnPrice' | 'priceOf'> &
   Partial<Pick<ModelCatalog, 'priceOf'>>;
 
 export type Aliases = ReadonlyMap<string, readonly string[]>;
 
-/** Where a request to `/api/core/{provider}/…` goes. */
+/** Target of a request to `/api/core/{provider}/…`. */
 export function targetOfPath(catalog: Catalog, provider: string, model: string): Target {
   if (!catalog.has(provider)) {
     const near = nearest(provider, catalog.providers());
@@ -29,18 +29,19 @@ export function targetOfPath(catalog: Catalog, provider: string, model: string):
   return { provider, model };
 }
 
-/** What the names of models are looked up in. */
+/** Sources for resolving model names. */
 export interface ModelNames {
   readonly catalog: Catalog;
-  /** Of the configuration. */
+  /** Aliases of the configuration. */
   readonly aliases: Aliases;
-  /** Those of the client format that a request came by; they come first. */
+  /** Aliases of the request's client format; they take precedence. */
   readonly dialectAliases?: DialectDefinition['aliases'] | undefined;
 }
 
 /**
- * The targets of a model of the `/v1` surface, and the alias they came by (`alias` when it is the configuration's own). In this order a name is `provider/model`; an alias of
- * the client's format, or of the configuration; a model that one provider with a key lists alone.
+ * Resolves a model of the `/v1` surface to its targets, with the alias used (`alias` for one of the configuration).
+ * Names are tried in this order: `provider/model`; an alias of the client's format, or of the configuration; a model
+ * that only one provider with a key lists.
  */
 export function targetsOfRequest(
   names: ModelNames,
@@ -69,12 +70,14 @@ function aliasOf({ aliases, dialectAliases = {} }: ModelNames, name: string): re
   return Object.hasOwn(dialectAliases, name) ? dialectAliases[name] : aliases.get(name);
 }
 
-/** The providers with a key whose lists have a model, or one that it is a dated variant of. */
+/** Lists the providers with a key that list a model, or one of which it is a dated variant. */
 function providersOf(catalog: Catalog, model: string): readonly string[] {
   return catalog.providers().filter((provider) => catalog.isConfigured(provider) && isListed(catalog, provider, model));
 }
 
-/** Whether a provider's list has a model; one that takes any name lists those alone that its operator or its vendor named. */
+/**
+ * True if a provider lists a model. For a provider that accepts any name, only names from its operator or vendor count.
+ */
 function isListed(catalog: Catalog, provider: string, model: string): boolean {
   const found = catalog.find(provider, model);
   return found !== undefined && catalog.list(provider).includes(found.id);
@@ -92,7 +95,7 @@ function ambiguousModel(providers: readonly string[], model: string): GatewayErr
 function unknownModel({ catalog, aliases, dialectAliases = {} }: ModelNames, model: string): GatewayError {
   const { provider, model: id } = splitModel(model);
   const known = new Map([...Object.keys(dialectAliases), ...aliases.keys()].map((name) => [name, name]));
-  // A bare name is near to a bare one.
+  // Suggest bare names for a bare name.
   for (const name of catalog.providers())
     for (const near of catalog.suggest(name, id))
       known.set(provider === '' ? near : `${name}/${near}`, `${name}/${near}`);
@@ -104,7 +107,7 @@ function unknownModel({ catalog, aliases, dialectAliases = {} }: ModelNames, mod
   );
 }
 
-/** Refuses targets that the caller's key may not use; every way in goes through here. */
+/** Rejects targets that the caller's key may not use; every route calls this. */
 export function assertAllowed(
   catalog: Pick<ModelCatalog, 'find'>,
   principal: Principal,
@@ -136,17 +139,17 @@ function didYouMean(names: readonly string[]): string {
   return names.length === 0 ? '' : ` Did you mean ${names.map((name) => `"${name}"`).join(', ')}?`;
 }
 
-/** What may stand behind a listed name for both together to be the same model at some date. */
+/** Suffixes of a listed name that denote the same model at a date. */
 const DATED = /^[-@](?:(?:preview|exp)-)?(?:\d{4}-\d{2}-\d{2}|\d{2}-\d{2}|\d{2}-\d{4}|\d{3,8}|latest)$/;
 
-/** A model that a provider accepts, its price, and whether that is the operator's own. */
+/** Model that a provider accepts, its price, and whether the operator set the price. */
 interface Found {
   readonly model: ModelInfo;
   readonly price: Prices;
   readonly isOwnPrice: boolean;
 }
 
-/** The models of one provider. Each name is looked up and priced once: a call asks several times for the same few. */
+/** Models of one provider. Each name is looked up and priced once, since a call needs the same few several times. */
 class ProviderModels {
   readonly offer: Offer;
   readonly listed: readonly ModelInfo[];
@@ -163,7 +166,7 @@ class ProviderModels {
     this.#common = { ...familyOf(offer, table), factors: offer.priceFactors, place: offer.dearerPlace };
   }
 
-  /** A model by the name that was requested, with its price; undefined for a name that the provider does not accept. */
+  /** Finds a model by its requested name, with its price; undefined if the provider does not accept it. */
   look(requested: string): Found | undefined {
     const known = this.#known.get(requested);
     if (known) return known;
@@ -176,18 +179,20 @@ class ProviderModels {
     return found;
   }
 
-  /** Whether the operator has a price for it: fees and regions alone leave the vendor's. */
+  /** True if the operator set a price: fees and regions alone keep the vendor's price. */
   isOwnPrice(requested: string): boolean {
     return Object.keys(this.ownPrice(requested) ?? {}).some((key) => key !== 'fees' && key !== 'regions');
   }
 
-  /** The operator's price over what the table says. Undefined while input or output is not known: unknown is never free. */
+  /**
+   * Operator's price merged over the table's. Undefined while input or output price is unknown: unknown is never free.
+   */
   price(requested: string, model: ModelInfo | undefined): Prices {
     return pricesOf(this.ownPrice(requested), model, this.#common);
   }
 }
 
-/** Makes the catalogue of what is offered for one operation. */
+/** Creates the catalog of an operation's offers. */
 export function createCatalog(offers: ReadonlyMap<string, Offer>, table: ModelTable = loadModelTable()): ModelCatalog {
   let inUse = table;
   const learnt = new Map<string, readonly ModelInfo[]>();
@@ -228,18 +233,18 @@ export function createCatalog(offers: ReadonlyMap<string, Offer>, table: ModelTa
   };
 }
 
-/** Names that are remembered, and their length: callers make names up, memory must not grow with them. */
+/** Maximum number and length of cached names: callers may invent names, and memory must stay bounded. */
 const MAX_REMEMBERED = 1000;
 const MAX_REMEMBERED_LENGTH = 200;
 
-/** The models of a provider: its own list, else its vendor's rows; then those the operator adds. */
+/** Lists the models of a provider: its own list or its vendor's rows, then those added by the operator. */
 export function modelsOf(provider: Offer, table: ModelTable): readonly ModelInfo[] {
   const rows = rowsOf(provider.vendor, table);
   const findFacts = findListed(rows);
   const withFacts = ({ base, ...model }: ModelInfo): ModelInfo => ({ ...findFacts(base ?? model.id), ...model });
   const listed = provider.models?.map(withFacts) ?? rows;
   const byId = new Map<string, ModelInfo>();
-  // What a vendor says later is laid over what is known, such as the model behind a deployment.
+  // Later facts from a vendor, such as the model behind a deployment, extend the known ones.
   for (const model of [...listed, ...(provider.addModels ?? []).map(withFacts)])
     byId.set(model.id, { ...byId.get(model.id), ...model });
   return [...byId.values()];
@@ -252,8 +257,8 @@ function findOwnPrice({ prices = {} }: Offer): (requested: string) => Parameters
 }
 
 /**
- * Finds what a requested name stands for. A listed name and its dated variants have their row. Other versions and families are
- * accepted by prefix, but nothing is known of them: `gpt-5.7` is no `gpt-5`.
+ * Creates the look-up of requested names. A listed name and its dated variants have their row. Other versions and
+ * families are accepted by prefix without any facts: `gpt-5.7` is not `gpt-5`.
  */
 function createFinder(
   provider: Offer,
@@ -281,14 +286,14 @@ function createFinder(
   };
 }
 
-/** Finds the entry of a name, or the longest one that the name is a dated variant of. */
+/** Finds the entry of a name, or the longest entry of which the name is a dated variant. */
 function findListed<T extends { readonly id: string }>(entries: readonly T[]): (name: string) => T | undefined {
   const byId = new Map(entries.map((entry) => [entry.id, entry]));
   const dated = longestPrefix(entries, (rest) => DATED.test(rest));
   return (name) => byId.get(name) ?? dated(name);
 }
 
-/** Finds the entry whose id is the longest prefix of a name: one look-up for each length that occurs. */
+/** Finds the entry whose id is the longest prefix of a name, with one look-up per id length. */
 function longestPrefix<T extends { readonly id: string }>(
   entries: readonly T[],
   mayFollow: (rest: string) => boolean = () => true,
@@ -305,8 +310,8 @@ function longestPrefix<T extends { readonly id: string }>(
 }
 
 /**
- * Aliases first, then every `provider/model`: everything without a principal, else what this principal can call. A provider
- * without its credential, and an alias of such providers alone, cannot be called.
+ * Lists aliases, then every `provider/model`. Without a principal the list is complete, else it has only what the
+ * principal can call. Providers without a credential, and aliases with only such providers, cannot be called.
  */
 export function allModels(names: ModelNames, principal?: Principal): readonly ModelRow[] {
   const { catalog } = names;
@@ -316,7 +321,10 @@ export function allModels(names: ModelNames, principal?: Principal): readonly Mo
   ];
 }
 
-/** The models of one provider, by the same rules; `prefix` is laid in front of each id. Callers are not shown what its vendor has shut down. */
+/**
+ * Lists the models of one provider by the same rules; `prefix` is added to each id. Omits models that the vendor has
+ * shut down.
+ */
 export function modelsOfProvider(
   catalog: Catalog,
   provider: string,
@@ -333,7 +341,7 @@ export function modelsOfProvider(
     .map((model) => ({ id: `${prefix}${model}`, owned_by: provider }));
 }
 
-/** What a principal can call, with what is known of each model; an alias is as its first target that can be called. */
+/** Lists what a principal can call, with the facts of each model; an alias has those of its first callable target. */
 export function listModels(names: ModelNames, principal: Principal, created: number): readonly ListedModel[] {
   const targets = new Map(openAliases(names, principal));
   return allModels(names, principal).map((row) =>
@@ -341,7 +349,7 @@ export function listModels(names: ModelNames, principal: Principal, created: num
   );
 }
 
-/** What a principal can call of one provider. */
+/** Lists the models of one provider that a principal can call. */
 export function listModelsOf(
   catalog: Catalog,
   provider: string,
@@ -374,7 +382,7 @@ function describe(
   };
 }
 
-/** The aliases that can be called: all targets allowed, and one of them with its key. */
+/** Lists the aliases that can be called: all targets allowed, and at least one with its key. */
 function openAliases(
   { catalog, aliases, dialectAliases = {} }: ModelNames,
   principal: Principal | undefined,

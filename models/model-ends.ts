@@ -6,9 +6,9 @@ import { isObject } from '../contract/json.ts';
 import { nearEndOf } from '../contract/model-ends.ts';
 import { childPointer, type ProblemAt } from '../contract/pointers.ts';
 
-/** Models that their vendors shut down: which of those that a configuration names are near their end, or over. */
+/** Deprecated models: those in a configuration that their vendors have shut down or will soon. */
 
-/** The models that a list of a provider's configuration names: `+name` adds one, `*` names no model. */
+/** Models in the list of a configured provider: `+name` adds one, `*` names no model. */
 function namesInList(models: unknown): readonly (readonly [name: string, index: number])[] {
   return (Array.isArray(models) ? models : []).flatMap((text: unknown, index) => {
     const name = typeof text === 'string' ? text.replace(/^\+/, '') : '*';
@@ -16,7 +16,10 @@ function namesInList(models: unknown): readonly (readonly [name: string, index: 
   });
 }
 
-/** What to tell an operator whose configuration names models that end soon, or have ended: in aliases, lists of providers and options of plugins. */
+/**
+ * Warnings for an operator about configured models that end soon or have ended: in aliases, lists of providers and
+ * options of plugins.
+ */
 export function endingModels(
   { config, plugins: [, ...plugins] }: Pick<LoadedConfig, 'config' | 'plugins'>,
   catalog: Pick<ModelCatalog, 'find'>,
@@ -33,7 +36,7 @@ export function endingModels(
   });
 }
 
-/** The models that a configuration names, by the place: in aliases, lists of providers and options of plugins. */
+/** Configured models by position: in aliases, lists of providers and options of plugins. */
 export function namedModels({
   config,
   plugins: [, ...plugins],

@@ -6,23 +6,26 @@ import type { ModelProblem } from '../contract/plugin.ts';
 import { childPointer, formatPath, type ProblemAt } from '../contract/pointers.ts';
 import { namedModels } from './model-ends.ts';
 
-/** What a configuration names and no call can use as it stands, with the cause and a remedy: for `tollgate check`, Home and Models. */
+/**
+ * Configured models and settings that would make calls fail, with cause and remedy: for `tollgate check`, Home and
+ * Models.
+ */
 
 type Catalog = Pick<ModelCatalog, 'find' | 'has' | 'priceOf'>;
 type Instance = LoadedConfig['config']['instances'][number];
 
-/** What is wrong with a place of the configuration, and the models that it concerns. */
+/** Problem at a position of the configuration, and the models affected. */
 interface Found extends ProblemAt {
-  /** Absent for instances that are no providers. */
+  /** Absent for instances that are not providers. */
   readonly provider?: string | undefined;
-  /** Absent where it concerns all models of the provider. */
+  /** Absent if all models of the provider are affected. */
   readonly model?: string;
   readonly stops: boolean;
 }
 
-/** What is wrong with one target, whatever place names it. */
+/** Problem of one target, wherever the configuration names it. */
 interface TargetProblem {
-  /** Follows the name of the model, without a full stop. */
+  /** Cause, without a full stop; follows the name of the model. */
   readonly cause: string;
   readonly hint: string;
   readonly stops: boolean;
@@ -32,25 +35,25 @@ interface TargetProblem {
 const SMALLEST_RATE = 0.0005;
 const LARGEST_RATE = 5000;
 
-/** Ends of addresses that name one kind of call. */
+/** Ends of base URLs that mistakenly include the path of a call. */
 const CALL_PATHS = /\/(?:chat\/completions|completions|responses|messages|embeddings|models)\/?$/;
 
-/** Says whether models can be called, and what stops it. */
+/** Checks whether models can be called. */
 export interface ModelProblems {
-  /** All problems of what the configuration names, each at its place. */
+  /** Lists all problems of configured models, each with its position. */
   list(): readonly ProblemAt[];
-  /** Answers {@link PluginApi.problemOfModel}. */
+  /** Implements {@link PluginApi.problemOfModel}. */
   of(name: string): ModelProblem | undefined;
 }
 
-/** Checks the models of a configuration; `catalogs` are those of all operations, that of chat first. */
+/** Checks the models of a configuration; `catalogs` are those of all operations, with that of chat first. */
 export function createModelProblems(loaded: LoadedConfig, catalogs: readonly Catalog[]): ModelProblems {
   const aliases = loaded.config.models;
   const limitOf = findMoneyLimit(loaded);
   const problemOf = (target: Target): TargetProblem | undefined =>
     unlisted(target, catalogs) ?? unpriced(target, limitOf, catalogs[0]);
   const inOptions = loaded.config.instances.flatMap((instance, at) =>
-    // A section that is switched off is null.
+    // A disabled section is null.
     isObject(instance.config)
       ? [
           ...addressProblems(instance, loaded.plugins[at + 1]?.configSchema),
@@ -95,7 +98,7 @@ export function createModelProblems(loaded: LoadedConfig, catalogs: readonly Cat
       const targets = Object.hasOwn(aliases, name) ? (aliases[name] ?? []) : [name];
       const found = targets.map((text) => ofTarget(splitModel(text)));
       const worst = found.find((problem) => problem?.stops) ?? found.find((problem) => problem !== undefined);
-      // An alias goes on with its other targets.
+      // An alias still works with its other targets.
       return worst && { text: worst.text, stops: found.every((problem) => problem?.stops === true) };
     },
   };
@@ -111,13 +114,13 @@ function unlisted({ provider, model }: Target, catalogs: readonly Catalog[]): Ta
   };
 }
 
-/** Why money limits calls of a target, and whether it limits all of them. */
+/** Reason for a spending limit on calls of a target, and whether it covers all of them. */
 interface MoneyLimit {
   readonly why: string;
   readonly isOfAll: boolean;
 }
 
-/** A model without a price where the configuration limits what calls may cost. */
+/** Problem of a model without a price while the configuration limits the cost of calls. */
 function unpriced(
   target: Target,
   limitOf: (target: Target) => MoneyLimit | undefined,
@@ -135,7 +138,7 @@ function unpriced(
   };
 }
 
-/** Finds what limits the money of calls of a target; nothing does where models without a price are allowed. */
+/** Finds spending limits on calls of a target; none applies if models without a price are allowed. */
 function findMoneyLimit({
   config,
   plugins: [, ...plugins],
@@ -158,7 +161,7 @@ function findMoneyLimit({
   };
 }
 
-/** Whether a filter of a budget takes one of these texts; without a filter it takes all. */
+/** True if a filter of a budget matches one of these texts; without a filter all match. */
 function covers(filter: string | readonly string[] | undefined, ...texts: readonly string[]): boolean {
   if (filter === undefined) return true;
   return [filter]
@@ -166,7 +169,7 @@ function covers(filter: string | readonly string[] | undefined, ...texts: readon
     .some((each) => texts.some((text) => (each.endsWith('*') ? text.startsWith(each.slice(0, -1)) : text === each)));
 }
 
-/** An address that has the path of a call already, or lacks the version that the paths of the provider begin with. */
+/** Base URLs that already contain the path of a call, or lack the version that the provider's paths begin with. */
 function addressProblems({ config, pointer: at }: Instance, schema: object | undefined): readonly Found[] {
   const { baseUrl } = config;
   if (typeof baseUrl !== 'string' || !URL.canParse(baseUrl)) return [];
@@ -199,7 +202,7 @@ function addressProblems({ config, pointer: at }: Instance, schema: object | und
   ];
 }
 
-/** The address with another path, and without credentials and query, which may hold secrets. */
+/** Returns the address with another path, and without credentials and query, which may hold secrets. */
 function withPath(address: string, pathname: string): string {
   return `${new URL(address).origin}${pathname}`;
 }
@@ -216,7 +219,7 @@ function propertiesOf(
   return isObject(properties) ? (properties as Readonly<Record<string, Readonly<Record<string, unknown>>>>) : {};
 }
 
-/** Secrets that still have the quotes or the line end of the file that they come from. The text itself is never shown. */
+/** Secrets that still have the quotes or line end of their source file. The secret is never shown. */
 function keyProblems({ config, pointer }: Instance, schema: object | undefined): readonly Found[] {
   const problems: Found[] = [];
   mapLeaves(config, { ...schema }, pointer, (leaf, { pointer: place, isInSecret }) => {
@@ -234,14 +237,14 @@ function keyProblems({ config, pointer }: Instance, schema: object | undefined):
 }
 
 function strayCharacters(secret: string): string | undefined {
-  // A key of several lines, such as a PEM, has line ends of its own.
+  // Keys with several lines, such as PEM, contain line ends.
   if (secret.startsWith('-----BEGIN') || secret.startsWith('{')) return undefined;
   if (/^(["'`]).*\1\s*$/s.test(secret)) return 'quotes around it';
   if (/[\r\n]/.test(secret)) return 'line ends';
   return secret === secret.trim() ? undefined : 'spaces around it';
 }
 
-/** Prices by the token or in millionths, where US dollars per million tokens are meant. */
+/** Prices per token or in millionths, in place of US dollars per million tokens. */
 function rateProblems({ config, pointer }: Instance): readonly Found[] {
   const { prices } = config;
   return Object.entries(isObject(prices) ? prices : {}).flatMap(([model, given]) =>

@@ -9,17 +9,20 @@ import { problemsOfRows } from '../contract/price-rows.ts';
 import { pricingOf } from '../contract/prices.ts';
 import type { ModelFamily, ModelInfo, ModelTable, Offer } from '../contract/provider.ts';
 
-/** The table of models and prices: what it holds, and the rows and rules of a vendor in it. */
+/** The table of models and prices: its content, and the rows and rules of a vendor. */
 
 let shipped: ModelTable | undefined;
 
-/** The table `config/models.json` of this package, read once. Throws when the file is missing or is no JSON: the install is broken. */
+/**
+ * Reads `config/models.json` of this package once. Throws if the file is missing or invalid: the installation is
+ * broken.
+ */
 export function loadModelTable(): ModelTable {
   shipped ??= JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'config', 'models.json'), 'utf8')) as ModelTable;
   return shipped;
 }
 
-/** An operator's own list says all that is accepted. */
+/** An operator's own list is complete: the family accepts no further names. */
 export function familyOf({ vendor, models }: Offer, { families = {} }: ModelTable): ModelFamily {
   const family = Object.hasOwn(families, vendor) ? families[vendor] : undefined;
   if (!family || !models) return family ?? {};
@@ -79,7 +82,7 @@ const FACTS = closed({
     ],
   },
 });
-/** Names of models, or their ends such as `:free`, without spaces and signs that would write into a terminal. */
+/** Valid model names, or suffixes such as `:free`: no spaces or control characters. */
 const ROWS = {
   ...{ type: 'object', maxProperties: 10_000, additionalProperties: FACTS },
   propertyNames: { pattern: '^(?!__proto__$)[:\\w~@][\\w.:/@+~-]{0,199}$' },
@@ -104,7 +107,7 @@ const TABLE: Schema = closed(
   ...['version', 'date', 'vendors'],
 );
 
-/** What is wrong with a table that is not the package's own, a sentence each; the first few. */
+/** Checks a table from outside of the package; returns the first few problems, one sentence each. */
 export function problemsOfTable(value: unknown): readonly string[] {
   const wrong = problemsBy(TABLE, value);
   if (wrong.length > 0) return wrong;
@@ -116,7 +119,7 @@ export function problemsOfTable(value: unknown): readonly string[] {
   );
 }
 
-/** What is wrong with what a vendor's list says of its models. */
+/** Checks the facts in a vendor's list of models. */
 export function problemsOfModels(models: readonly ModelInfo[]): readonly string[] {
   const rows = Object.fromEntries(models.map(({ id, ...facts }) => [id, facts]));
   const wrong = problemsBy(ROWS, rows);
@@ -136,7 +139,7 @@ function problemsOfPrice(model: string, price: ModelInfo['price']): readonly str
     : problemsOfRows(readArray(price)).map(({ message }) => `the price of ${model} ${message}`);
 }
 
-/** A model as OpenAI lists it, and behind that what is known of it under the names that OpenRouter gave these fields; clients that do not know them ignore them. */
+/** Model in OpenAI's format, followed by known facts under OpenRouter's field names; clients ignore unknown fields. */
 export function openAiModel({
   id,
   created,

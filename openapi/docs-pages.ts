@@ -1,27 +1,27 @@
-import { createReadStream, existsSync, readdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { pipeline, type Readable } from 'node:stream';
-import { createGunzip } from 'node:zlib';
 import { CODE_ROOT, IS_SOURCE } from '../config/package-root.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { Route } from '../contract/plugin.ts';
+import { type Bundle, openBundle } from './docs-bundle.ts';
 
-/** A gateway that runs from its sources shows the pages of the newest build. */
-const ASSETS = path.join(CODE_ROOT, IS_SOURCE ? 'dist/assets' : 'assets');
+/** A gateway that runs from source serves the pages of the newest build. */
+const BUNDLE = path.join(CODE_ROOT, IS_SOURCE ? 'dist/docs.br' : 'docs.br');
 
-/** Nothing but this origin: the viewer needs inline styles, and `connect-src` lets it try requests out. */
+/** Restricted to this origin. The viewer needs inline styles, and `connect-src` for trying requests. */
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/** The pages of the docs are files of their own, without code or style within them. */
+/** Docs pages are separate files without inline code or styles. */
 const STRICT_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 
 const LINKS =
   '<p style="margin:24px 5% 0;font:15px system-ui,sans-serif"><a href="docs/pages">The docs</a>, <a href="docs/config">the keys of the configuration</a></p>';
 
-/** `links` leads to what else there is to read. */
+/** `links` points to the other documentation. */
 const apiPage = (links: string): string => `<!doctype html>
 <html lang="en">
 <head>
@@ -39,8 +39,8 @@ const apiPage = (links: string): string => `<!doctype html>
 `;
 
 /**
- * Sends what people try as the person who signed in at the console, where no key is given: by a route of the console, which its
- * description tells. The routes of operators take the session themselves.
+ * Sends requests from the viewer with the console session if no key was entered. They go through a route of the
+ * console, named in the route's description. Operator routes accept the session directly.
  */
 const TRY_SCRIPT = `const base = new URL('..', import.meta.url).pathname.slice(0, -1);
 const operators = '/api/core/admin';
@@ -71,49 +71,51 @@ viewer.addEventListener('before-try', ({ detail: { request } }) => {
 });
 `;
 
-/** `/docs`: the OpenAPI document in RapiDoc, the keys of the configuration, and the pages of the docs; nothing of them comes from elsewhere. */
-export function docsRoutes(assets = ASSETS): readonly Route[] {
-  const hasSite = existsSync(path.join(assets, 'docs'));
-  const configFile = path.join(assets, 'config.html');
-  const page = (path: string, summary: string, contentType: string, read: () => string | Readable): Route => ({
+/**
+ * `/docs`: the OpenAPI document in RapiDoc, the configuration keys, and the docs pages. All files are served from this
+ * origin.
+ */
+export function docsRoutes(file = BUNDLE): readonly Route[] {
+  // Created by the build; may be missing for a gateway that runs from source.
+  const bundle = existsSync(file) ? openBundle(file) : undefined;
+  const page = (path: string, summary: string, contentType: string, read: () => Promise<string | Buffer>): Route => ({
     method: 'GET',
     path,
     summary,
     auth: 'none',
     responses: { 200: { description: 'OK.', contentType } },
-    handler(ctx) {
+    async handler(ctx) {
       ctx.set({ 'content-security-policy': POLICY, 'x-content-type-options': 'nosniff' });
       if (contentType === 'text/javascript') ctx.set('cache-control', 'max-age=3600');
       ctx.type = `${contentType}; charset=utf-8`;
-      ctx.body = read();
+      ctx.body = await read();
     },
   });
   return [
-    page('/docs', 'The API as a page', 'text/html', () => apiPage(hasSite ? LINKS : '')),
-    page('/docs/try.js', 'The script of /docs that sends requests', 'text/javascript', () => TRY_SCRIPT),
-    page('/docs/viewer.js', 'The script of /docs', 'text/javascript', () => createReadStream(viewerFile())),
-    // The build makes it; a gateway that runs from its sources has none.
-    ...(existsSync(configFile)
-      ? [page('/docs/config', 'The keys of the configuration', 'text/html', () => createReadStream(configFile))]
+    page('/docs', 'The API as a page', 'text/html', async () => apiPage(bundle ? LINKS : '')),
+    page('/docs/try.js', 'The script of /docs that sends requests', 'text/javascript', async () => TRY_SCRIPT),
+    page('/docs/viewer.js', 'The script of /docs', 'text/javascript', async () => await readViewer(bundle)),
+    ...(bundle
+      ? [
+          page('/docs/config', 'The keys of the configuration', 'text/html', async () => await readConfigPage(bundle)),
+          ...siteRoutes(bundle),
+        ]
       : []),
-    ...(hasSite ? siteRoutes(path.join(assets, 'docs')) : []),
   ];
 }
 
 const TYPES: Readonly<Record<string, string>> = Object.freeze({
   '.html': 'text/html; charset=utf-8',
-  '.mjs': 'text/javascript; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.md': 'text/markdown; charset=utf-8',
+  '.txt': 'text/plain; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
   '.json': 'application/json; charset=utf-8',
-  '.png': 'image/png',
   '.svg': 'image/svg+xml',
 });
 
-/** The pages of the docs as the build made them; no name but that of a file of theirs leads anywhere. */
-function siteRoutes(folder: string): readonly Route[] {
-  const files = new Set(
-    readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => name.replaceAll(path.sep, '/')),
-  );
+/** Serves the docs pages from the bundle; only the names of its files are valid. */
+function siteRoutes(bundle: Bundle): readonly Route[] {
   return [
     {
       ...{ method: 'GET', path: '/docs/pages', auth: 'none' },
@@ -125,29 +127,34 @@ function siteRoutes(folder: string): readonly Route[] {
       ...{ method: 'GET', path: '/docs/pages/*file', auth: 'none' },
       summary: 'A page of the docs, or what it needs',
       responses: { 200: { description: 'OK.', contentType: 'text/html' } },
-      handler(ctx) {
+      async handler(ctx) {
         const name = ctx.params['file'] ?? '';
         const type = TYPES[path.extname(name)];
-        const isZipped = files.has(`${name}.gz`);
-        if (type === undefined || !(isZipped || files.has(name)))
+        const isZipped = ctx.acceptsEncodings('gzip', 'identity') === 'gzip';
+        const file = `docs/${name}`;
+        const bytes = type && (await (isZipped ? bundle.readZipped(file) : bundle.read(file)));
+        if (type === undefined || !bytes)
           throw new GatewayError('not_found', 'The docs have no such page. /docs/pages lists those there are.');
         ctx.set({
           ...{ 'content-security-policy': STRICT_POLICY, 'x-content-type-options': 'nosniff' },
           ...{ 'referrer-policy': 'no-referrer', 'cache-control': 'no-cache', vary: 'accept-encoding' },
         });
         ctx.type = type;
-        const bytes = createReadStream(path.join(folder, isZipped ? `${name}.gz` : name));
-        const isSentZipped = isZipped && ctx.acceptsEncodings('gzip', 'identity') === 'gzip';
-        if (isSentZipped) ctx.set('content-encoding', 'gzip');
-        // Unpacked as it is read: no reader keeps the loop with it. Either stream ends with the other.
-        ctx.body = isZipped && !isSentZipped ? pipeline(bytes, createGunzip(), () => undefined) : bytes;
+        if (isZipped) ctx.set('content-encoding', 'gzip');
+        ctx.body = bytes;
       },
     },
   ];
 }
 
-/** The viewer's script: copied into `dist/assets` by the build, in `node_modules` when run from source. */
-function viewerFile(): string {
-  const built = path.join(ASSETS, 'rapidoc-min.js');
-  return existsSync(built) ? built : createRequire(import.meta.url).resolve('rapidoc/dist/rapidoc-min.js');
+/** Reads the viewer's script from the bundle, or from `node_modules` without a build. */
+async function readViewer(bundle: Bundle | undefined): Promise<Buffer> {
+  const built = await bundle?.read('viewer.js');
+  return built ?? (await readFile(createRequire(import.meta.url).resolve('rapidoc/dist/rapidoc-min.js')));
+}
+
+async function readConfigPage(bundle: Bundle): Promise<Buffer> {
+  const built = await bundle.read('config.html');
+  if (!built) throw new Error('the bundle of the docs has no config.html');
+  return built;
 }

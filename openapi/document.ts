@@ -7,21 +7,24 @@ import type { Json, Schema } from '../contract/json.ts';
 import type { Route } from '../contract/plugin.ts';
 import { kindsTaken, SESSION_COOKIE } from '../contract/route.ts';
 
-/** A route, and the plugin that registered it. */
+/** Route and the plugin that registered it. */
 interface OwnedRoute {
   readonly owner: string;
   readonly value: Route;
 }
 
-/** Of the gateway: its version, and where programs on this machine reach it. */
+/** Gateway facts: its version, and its URL for programs on this machine. */
 interface About {
   readonly version: string;
   readonly url: string;
-  /** What its paths begin with; empty where they do not. */
+  /** Prefix of its paths; empty for none. */
   readonly basePath?: string;
 }
 
-/** The OpenAPI 3.1 document of the mounted routes: made of the very schemas that validate, so the two cannot drift. */
+/**
+ * Creates the OpenAPI 3.1 document of the mounted routes. It contains the schemas used for validation, so the two
+ * cannot drift.
+ */
 export function createOpenApi(
   routes: readonly OwnedRoute[],
   schemas: readonly Schema[],
@@ -90,14 +93,14 @@ function operation(
 
 const KEYS_AND_TOKENS: ReadonlySet<CredentialKind> = new Set(['key', 'token']);
 
-/** The schemes that each kind of credential comes by. */
+/** Security schemes of each kind of credential. */
 const SCHEMES: Readonly<Record<CredentialKind, readonly string[]>> = Object.freeze({
   key: ['apiKey', 'apiKeyHeader'],
   token: ['token'],
   session: ['session'],
 });
 
-/** What a credential needs for the route: the scope of an operator, or the role `admin` where none opens it. */
+/** Scope that the credential of an operator needs for the route; `admin` by default. */
 function scopesOf({ role, scope = 'admin' }: Route): readonly string[] {
   return role === 'admin' && scope !== 'any' ? [scope] : [];
 }
@@ -110,16 +113,16 @@ const SESSION_SCHEME = Object.freeze({
     'The session of a person who signed in with a browser. Over https the name begins with `__Host-`. Whatever changes something has to come from a page of this gateway.',
 });
 
-/** The body of a route: JSON, or a form with files. */
+/** Request body of a route: JSON, or a form with files. */
 function requestBody(route: Route, components: Record<string, Schema>): { requestBody?: unknown } {
   if (!route.body && !route.form) return {};
   const given = (route.body ?? { type: 'object' }) as Schema;
-  // What refers into itself needs a place of its own.
+  // Recursive schemas become components.
   const body = '$defs' in given ? { $id: operationId(route), ...given } : given;
   const schema = reference(components, body);
   const required = !route.bodyOptional;
   if (route.form) return { requestBody: { required, content: { 'multipart/form-data': { schema } } } };
-  // Viewers show one of `examples`; RapiDoc makes up a body of its own beside `example`.
+  // Viewers show one of `examples`; RapiDoc would generate a body in addition to `example`.
   const examples = { example: { value: exampleOfBody(body, components) } };
   return { requestBody: { required, content: { 'application/json': { schema, examples } } } };
 }
@@ -128,7 +131,7 @@ function exampleOfBody(body: Schema, components: Readonly<Record<string, Schema>
   return exampleOf(body, (id) => components[componentName(id)]);
 }
 
-/** Code that calls a route, as viewers of OpenAPI documents show it. */
+/** Sample code that calls a route, as shown by OpenAPI viewers. */
 interface CodeSample {
   readonly lang: string;
   readonly label: string;
@@ -137,7 +140,7 @@ interface CodeSample {
 
 function curlSample(route: Route, components: Readonly<Record<string, Schema>>, url: string): CodeSample {
   const { method, path: place, auth, body, form } = route;
-  // What curl would take for a pattern of its own is a word in capitals.
+  // Replace parameters by upper-case words: curl would expand braces as a pattern.
   const target = place.replaceAll(PARAMETER, (_, name: string) => name.toUpperCase()).replaceAll('\\', '');
   const example = body && !form ? JSON.stringify(exampleOfBody(body as Schema, components)) : undefined;
   const words = [
@@ -152,7 +155,7 @@ function curlSample(route: Route, components: Readonly<Record<string, Schema>>, 
   return { lang: 'Shell', label: 'curl', source: words.join(' \\\n  ') };
 }
 
-/** A row of `config/clients.json`. */
+/** Row of `config/clients.json`. */
 interface ClientSetup {
   readonly title: string;
   readonly route?: string;
@@ -161,7 +164,7 @@ interface ClientSetup {
 
 let setups: readonly ClientSetup[] | undefined;
 
-/** What libraries a route is called with, by the lines that were run with them. */
+/** Samples for a route by library, from the lines that were tested with it. */
 function samplesOf(place: string, url: string): readonly CodeSample[] {
   const file = path.join(PACKAGE_ROOT, 'config', 'clients.json');
   setups ??= Object.values(JSON.parse(readFileSync(file, 'utf8')) as Readonly<Record<string, ClientSetup>>);
@@ -193,7 +196,7 @@ function responses(route: Route, components: Record<string, Schema>): Record<str
   );
 }
 
-/** The error statuses that any route of this kind may answer with. */
+/** Error statuses that a route of this kind may return. */
 function errorResponses(route: Route): Record<string, unknown> {
   const codes: ErrorCode[] = ['internal_error'];
   if (route.auth !== 'none') codes.push('missing_api_key', 'permission_denied', 'store_unavailable', 'rate_limited');
@@ -232,15 +235,15 @@ function operationId(route: Route): string {
   return `${route.method.toLowerCase()}${route.path.replaceAll(/[^A-Za-z0-9]+/g, '_')}`.replace(/_$/, '');
 }
 
-/** `:name` or `*name`; `\\:` is a colon of the path itself. */
+/** `:name` or `*name`; `\\:` is a literal colon. */
 const PARAMETER = /(?<!\\)[:*](\w+)/g;
 
-/** A route's path as documents and messages show it: `/v1/models/{id}`. */
+/** Path of a route as documents and messages show it: `/v1/models/{id}`. */
 export function openApiPath(path: string): string {
   return path.replaceAll(PARAMETER, '{$1}').replaceAll('\\', '');
 }
 
-/** A schema with an `$id` becomes a component and is referred to; others stay in place. */
+/** Turns a schema with an `$id` into a component and refers to it; others stay inline. */
 function reference(components: Record<string, Schema>, schema: Schema): Schema {
   return typeof schema['$id'] === 'string'
     ? { $ref: `#/components/schemas/${register(components, schema)}` }
@@ -258,7 +261,10 @@ function componentName(id: string): string {
   return id.replace(/^.*[:/]/, '').replaceAll(/[^\w.-]/g, '_');
 }
 
-/** `$ref`s to other schemas' ids as references to their components, and those into itself to where it stands: below `root`. */
+/**
+ * Rewrites `$ref`s to ids of schemas into references to components. Those within the schema point below its position
+ * `root`.
+ */
 function rewriteRefs<T>(value: T, root: string): T {
   if (Array.isArray(value)) return value.map((child: unknown) => rewriteRefs(child, root)) as T;
   if (typeof value !== 'object' || value === null) return value;
@@ -289,7 +295,7 @@ const ERROR_SCHEMA: Schema = {
   },
 };
 
-/** Values of formats, for texts of which nothing else is known. */
+/** Examples by format, for texts without other constraints. */
 const FORMAT_EXAMPLES: Readonly<Record<string, string>> = Object.freeze({
   date: '2026-01-31',
   'date-time': '2026-01-31T12:00:00Z',
@@ -303,8 +309,8 @@ const FORMAT_EXAMPLES: Readonly<Record<string, string>> = Object.freeze({
 });
 
 /**
- * A value for people to try a schema with: its first `examples`, else its default, else the least that its everyday keywords
- * allow. A schema whose rules go beyond those needs `examples` of its own. `find` gives the schema of a `$ref`.
+ * Example value of a schema: its first `examples`, else its default, else a minimal value by common keywords. Schemas
+ * with other rules need their own `examples`. `find` returns the schema of a `$ref`.
  */
 export function exampleOf(schema: Schema, find: (id: string) => Schema | undefined): Json {
   const { examples, default: preset, const: only, enum: choices, $ref: reference } = schema;

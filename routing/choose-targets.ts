@@ -8,18 +8,18 @@ import type { PooledKey } from '../contract/provider.ts';
 import { steadyNow } from '../contract/units.ts';
 import { isSlowBeside, LEAST_SHARE } from './target-health.ts';
 
-/** The order in which the targets of an alias are asked, and what keeps a conversation at one of them. */
+/** Order in which the targets of an alias are tried, and affinity of conversations to a target. */
 
-/** How long a vendor keeps a prompt after it was used last, about. */
+/** Approximate time that a vendor caches a prompt after its last use. */
 const LIFETIME_MS = 5 * 60_000;
 
-/** Conversations that are remembered at once. */
+/** Maximum number of conversations in memory. */
 const MAX_CONVERSATIONS = 10_000;
 
-/** System messages and tools that are shorter are cached by no vendor: some thousand tokens. */
+/** No vendor caches shorter system messages and tools: the minimum is about a thousand tokens. */
 const LEAST_PREFIX = 4_000;
 
-/** Where conversations went last, in this process: their prompts are cached there. */
+/** Last target of each conversation in this process, where its prompt is cached. */
 export class StickyTargets {
   readonly #targets = new Map<string, { readonly target: string; readonly until: number }>();
   readonly #now: () => number;
@@ -41,18 +41,18 @@ export class StickyTargets {
   }
 }
 
-/** Who asks, as far as it says which calls belong together. */
+/** Facts about the caller that identify related calls. */
 export interface StickyFacts {
   readonly account: string;
   readonly userId: string;
-  /** What the caller named its session. */
+  /** Session name sent by the caller. */
   readonly session: string | undefined;
   readonly request: object;
 }
 
 /**
- * What the calls of one conversation have in common: its session, else the beginning that its prompts share (system messages and
- * tools). Undefined where that is too short for any vendor's cache. Hashed: nothing of a prompt is kept.
+ * Key shared by the calls of a conversation: its session, else the common prefix of its prompts (system messages and
+ * tools). Undefined if the prefix is too short for any vendor's cache. It is a hash: no prompt text is stored.
  */
 export function stickyKeyOf(rule: Sticky, { account, userId, session, request }: StickyFacts): string | undefined {
   if (rule === 'none') return undefined;
@@ -72,10 +72,10 @@ function hash(parts: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64url');
 }
 
-/** What the choice of targets depends on in addition to the alias itself. */
+/** Inputs for the choice of targets, in addition to the alias. */
 export interface ChoiceFacts {
   readonly stream: boolean;
-  /** What calls of one conversation have in common; undefined for none. */
+  /** Key shared by the calls of a conversation; undefined for none. */
   readonly stickyKey: string | undefined;
   readonly health: {
     mayTry(target: Target): boolean;
@@ -83,12 +83,15 @@ export interface ChoiceFacts {
     shareOf(target: Target, stream: boolean): number;
   };
   readonly sticky: Pick<StickyTargets, 'get'>;
-  /** The most that the request costs at a target, in nano-dollars; undefined without a known price. */
+  /** Maximum cost of the request at a target, in nano-dollars; undefined without a known price. */
   costAt(target: Target): number | undefined;
   random(): number;
 }
 
-/** The targets of an alias in the order to try: group by group, each as the strategy says; the one for long prompts is not among them. */
+/**
+ * Targets of an alias in the order of attempts: group by group, each by its strategy. The target for long prompts is
+ * not included.
+ */
 export function chooseTargets(route: ModelRoute, facts: ChoiceFacts): readonly Target[] {
   const rows = withoutDearer(route.targets, facts);
   const orders = [...new Set(rows.map(({ order }) => order))].sort((a, b) => a - b);
@@ -102,7 +105,7 @@ export function chooseTargets(route: ModelRoute, facts: ChoiceFacts): readonly T
   return giveWay(targets, facts);
 }
 
-/** Lets the next target go first for a part of the calls while the first one has just returned, or is slow. */
+/** Puts the second target first for a share of the calls while the first one has just recovered, or is slow. */
 function giveWay(targets: readonly Target[], { health, stream, random }: ChoiceFacts): readonly Target[] {
   const [first] = targets;
   const share = first ? health.shareOf(first, stream) : 1;
@@ -115,7 +118,7 @@ function targetOf({ to }: RouteTarget): Target {
   return splitModel(to);
 }
 
-/** Leaves targets out that are only for what they do cheaper than all the others. */
+/** Omits targets with `onlyWhenCheaper` unless they cost less than all others. */
 function withoutDearer(rows: readonly RouteTarget[], { costAt }: ChoiceFacts): readonly RouteTarget[] {
   if (!rows.some(({ onlyWhenCheaper }) => onlyWhenCheaper)) return rows;
   const others = rows.filter(({ onlyWhenCheaper }) => !onlyWhenCheaper).map((row) => costAt(targetOf(row)));
@@ -133,8 +136,8 @@ function orderGroup(route: ModelRoute, rows: readonly RouteTarget[], facts: Choi
 }
 
 /**
- * Weighted rendezvous: each target has its own draw, the best one wins. Of one conversation the draws are always the same, on every
- * worker and node, so that it stays where its prompt is cached.
+ * Weighted rendezvous hashing: each target has its own draw, and the best one wins. A conversation has the same draws
+ * on every worker and node, so that it stays where its prompt is cached.
  */
 function byWeight(rows: readonly RouteTarget[], facts: ChoiceFacts): readonly Target[] {
   const { stickyKey, random, health, stream } = facts;
@@ -150,13 +153,16 @@ function byWeight(rows: readonly RouteTarget[], facts: ChoiceFacts): readonly Ta
   return [...drawn.sort((a, b) => b.score - a.score).map(({ row }) => row), ...reserves].map(targetOf);
 }
 
-/** The draw of one of several; the highest wins. Of the same seed it is always the same. */
+/** Draw of one candidate; the highest wins. The same seed always has the same draw. */
 function scoreOf(weight: number, name: string, seed: string | undefined, random: () => number): number {
   const draw = seed === undefined ? random() : hashToUnit(`${seed}\n${name}`);
   return weight / -Math.log(Math.min(Math.max(draw, 1e-12), 1 - 1e-12));
 }
 
-/** Power of two choices: of two at random the faster one, then the others by what they take. An unknown one counts as fast. */
+/**
+ * Power of two choices: the faster of two random targets, then the others by latency. A target of unknown latency
+ * counts as fast.
+ */
 function byLatency(targets: readonly Target[], facts: ChoiceFacts): readonly Target[] {
   const { health, stream, sticky, stickyKey, random } = facts;
   const latency = (target: Target): number => health.latencyMs(target, stream) ?? 0;
@@ -172,12 +178,13 @@ function byLatency(targets: readonly Target[], facts: ChoiceFacts): readonly Tar
   return first ? [first, ...sorted.filter((target) => target !== first)] : sorted;
 }
 
-/** How much of each text of a prompt tells conversations apart. */
+/** Characters of each prompt text that are hashed to distinguish conversations. */
 const TOLD_APART = 1_000;
 
 /**
- * What the calls of one conversation have in common for the keys of a provider: its session, else how it begins, with the first message of
- * its user. Many conversations of one account, with the same system message, so use all of the keys. Undefined for what is no conversation.
+ * Key of a conversation for choosing a provider's API key: its session, else the start of its prompt including the
+ * first user message. Conversations of one account with the same system message are thus spread over all keys.
+ * Undefined for requests without messages.
  */
 export function conversationOf({ account, session, request }: Omit<StickyFacts, 'userId'>): string | undefined {
   if (session !== undefined) return hash(['session', account, session]);
@@ -188,18 +195,21 @@ export function conversationOf({ account, session, request }: Omit<StickyFacts, 
   return hash(['conversation', account, JSON.stringify([begins, tools], cut)]);
 }
 
-/** What the choice of a key depends on. */
+/** Inputs for the choice of an API key. */
 interface KeyFacts {
-  /** What the calls of one conversation have in common: it stays with its key, where its prompt is cached. */
+  /** Key of the conversation: it keeps its API key, where its prompt is cached. */
   readonly conversation: string | undefined;
-  /** Keys that refused this very call. */
+  /** API keys rejected for this call. */
   readonly refused: ReadonlySet<PooledKey>;
-  /** Milliseconds that a key rests; 0 for one that works, by all that is known. */
+  /** Milliseconds until a key may be used again; 0 for a healthy key. */
   restMs(key: PooledKey): number;
   random(): number;
 }
 
-/** The key for an attempt, and how long it rests yet: by weight the first that works, else the one that is back first. */
+/**
+ * Chooses the key for an attempt, with its remaining rest: the first healthy one by weight, else the one available
+ * next.
+ */
 export function chooseKey(
   keys: readonly PooledKey[],
   { conversation, refused, restMs, random }: KeyFacts,
@@ -214,7 +224,7 @@ export function chooseKey(
   return able ?? sorted.sort((a, b) => a.restMs - b.restMs)[0];
 }
 
-/** A number between 0 and 1 that a text always gives. */
+/** Hashes a text to a number between 0 and 1. */
 function hashToUnit(text: string): number {
   return createHash('sha256').update(text).digest().readUIntBE(0, 6) / 2 ** 48;
 }
@@ -222,7 +232,7 @@ function hashToUnit(text: string): number {
 type Routes = ReadonlyMap<string, ModelRoute>;
 type Instances = GatewayConfig['instances'];
 
-/** Whether a target is one that the configuration names: of an alias, or listed by its provider. */
+/** Returns a test for configured targets: those of an alias, or listed by their provider. */
 export function configuredTargets(routes: Routes, catalog: ModelCatalog): (target: Target) => boolean {
   const named = new Set(
     [...routes.values()].flatMap(({ targets, onOverflow }) =>
@@ -235,7 +245,10 @@ export function configuredTargets(routes: Routes, catalog: ModelCatalog): (targe
 
 const MAX_UNTRIED = 1000;
 
-/** The targets that the text of the configuration names, by an alias or as a provider's models, and that can be called: so many at most. */
+/**
+ * Targets named in the configuration, by an alias or in a provider's models, that can be called; their number is
+ * bounded.
+ */
 export function namedTargets(routes: Routes, catalog: ModelCatalog, instances: Instances): readonly Target[] {
   const ofAliases = [...routes.values()].flatMap(({ targets }) => targets.map(({ to }) => to));
   const ofProviders = instances.flatMap(({ group, name, config: own }) => {

@@ -20,40 +20,40 @@ import {
   WaitingAttempts,
 } from './target-health.ts';
 
-/** What a verdict is about: one model, or everything that the provider serves (its network, its key). */
+/** Scope of a verdict: one model, or everything of the provider (its network, its key). */
 type Scope = 'model' | 'provider';
 
-/** Targets that are remembered: those that are configured or have answered. */
+/** Maximum number of remembered targets that are configured or have responded. */
 const MAX_TARGETS = 1000;
 
-/** Others that failed. Callers make names up: these few places are all that such names get. */
+/** Maximum number of other failed targets. Callers may invent names, so they share this small limit. */
 const MAX_STRANGERS = 100;
 
-/** Called when this process opened or closed a target; `coolDownMs` is how long it is left alone, 0 for one that is closed. */
+/** Called when this process opened or closed a target; `coolDownMs` is the time it stays open, 0 for a closed one. */
 type HealthListener = (name: string, coolDownMs: number) => void;
 
-/** An attempt at a target: its outcome is reported with it, a stream's twice (its first token and its end). */
+/** Attempt at a target. Its outcome is reported with it; a stream reports twice (first token and end). */
 export interface TargetAttempt extends Attempt {
   readonly target: Target;
 }
 
 /**
- * The health of all targets of this process, which outlives a change of the configuration. A target can be tried when both its
- * model and its provider can.
+ * Health of all targets in this process; it survives a reload. A target can be tried if both its model and its provider
+ * can.
  */
 export class HealthBook {
-  /** The one used last stands last. */
+  /** Ordered by use, the last used name last. */
   readonly #known = new Map<string, Entry>();
   readonly #strangers = new Map<string, Entry>();
-  /** Counts events: the order in which names were used. */
+  /** Event counter, which orders names by use. */
   #events = 0;
   #isConfigured: (target: Target) => boolean = () => false;
   #lastId = 0;
   readonly #now: () => number;
   #keys: ReadonlyMap<string, string> = new Map();
-  /** Targets (`provider/model`) and providers that an operator drained: they get no new calls, whatever their health. */
+  /** Targets (`provider/model`) and providers drained by an operator: they get no new calls, whatever their health. */
   drained: ReadonlySet<string> = new Set();
-  /** Shares with other processes, where there are any. */
+  /** Shares changes with other processes, if any. */
   onChange: HealthListener = () => {};
 
   constructor(now: () => number = steadyNow) {
@@ -65,30 +65,35 @@ export class HealthBook {
     return namesOf(target).every((name) => mayTry(this.#of(name), now));
   }
 
-  /** Whether its last attempt failed, or it is being tested: it gets less time where another target waits. */
+  /**
+   * True if its last attempt failed, or it is half open: its timeout is then shorter if another target is available.
+   */
   isSuspect(target: Target): boolean {
     return namesOf(target).some((name) => this.#of(name).failures > 0 || this.#of(name).openUntil !== undefined);
   }
 
-  /** Milliseconds until it may be tried again, as far as is known; 0 when it may be now. */
+  /** Milliseconds until it may be tried again, if known; 0 if it may be tried now. */
   restMs(target: Target): number {
     if (this.mayTry(target)) return 0;
     return Math.max(...namesOf(target).map((name) => this.#of(name).openUntil ?? 0)) - this.#now();
   }
 
-  /** Milliseconds that it takes to respond, by what is known; undefined when nothing is. */
+  /** Known latency in milliseconds; undefined without measurements. */
   latencyMs(target: Target, stream: boolean): number | undefined {
     return this.#of(namesOf(target)[1])[stream ? 'stream' : 'whole']?.ms;
   }
 
-  /** The share of its calls that it should get now, up to 1. */
+  /** Share of its calls that it should get now, up to 1. */
   shareOf(target: Target, stream: boolean): number {
     return Math.min(...namesOf(target).map((name) => shareOf(this.#of(name), this.#now(), stream)));
   }
 
   isDrained = (target: Target): boolean => namesOf(target).some((name) => this.drained.has(name));
 
-  /** Closes a target, its provider and their keys, as an operator says that they work; without a model all of the provider's. */
+  /**
+   * Closes a target, its provider and their keys on an operator's request. Without a model it closes all of the
+   * provider's.
+   */
   reset(target: Target): void {
     const [provider, name] = namesOf(target);
     for (const each of this.names()) {
@@ -99,7 +104,7 @@ export class HealthBook {
     }
   }
 
-  /** Why it cannot be tried now; undefined when it can. */
+  /** Reason why it cannot be tried now; undefined if it can. */
   causeOf(target: Target): OpenCause | undefined {
     const now = this.#now();
     const closed = namesOf(target)
@@ -108,7 +113,7 @@ export class HealthBook {
     return closed.find(({ cause }) => cause !== 'failures')?.cause ?? closed[0]?.cause;
   }
 
-  /** The best of some that cannot be tried: one that may work, then the one whose time is over first. */
+  /** Chooses among targets that cannot be tried: those most likely to work come first, then the earliest retry time. */
   bestOf(targets: readonly Target[]): Target | undefined {
     const rank = (target: Target): readonly [number, number] => [
       RANK[this.causeOf(target) ?? 'failures'],
@@ -117,7 +122,7 @@ export class HealthBook {
     return [...targets].sort((a, b) => rank(a)[0] - rank(b)[0] || rank(a)[1] - rank(b)[1])[0];
   }
 
-  /** A call goes there: the first one to a half-open target tests it. */
+  /** Starts an attempt: the first one at a half-open target tests it. */
   begin(target: Target): TargetAttempt {
     this.#lastId += 1;
     const attempt = { target, id: this.#lastId, startedAt: this.#now() };
@@ -128,7 +133,7 @@ export class HealthBook {
     return attempt;
   }
 
-  /** An attempt ended without saying anything about its target, as when its caller left. Harmless after a report. */
+  /** Ends an attempt without a verdict on its target, as when its caller disconnected. Has no effect after a report. */
   leave(attempt: TargetAttempt): void {
     for (const name of namesOf(attempt.target)) {
       const known = this.#of(name);
@@ -136,7 +141,7 @@ export class HealthBook {
     }
   }
 
-  /** Notes what came of an attempt; of one that began now by default. */
+  /** Records the outcome of an attempt; default: an attempt that started now. */
   report(target: Target, verdict: Verdict, scope: Scope = 'model', attempt?: Attempt): void {
     const now = this.#now();
     const [provider, model] = namesOf(target);
@@ -147,7 +152,7 @@ export class HealthBook {
     this.#put(other, knownOfOther, judgeOther(knownOfOther, verdict, now, attempt));
   }
 
-  /** What another worker or node found out about a name. */
+  /** Applies a state found by another worker or node. */
   learn(name: string, openUntil: number | undefined): void {
     const now = this.#now();
     const known = this.#of(name);
@@ -155,12 +160,12 @@ export class HealthBook {
     this.#put(name, known, openUntil === undefined ? closed : openByOthers(known, openUntil, now), false);
   }
 
-  /** Which targets a configuration names, from now on. */
+  /** Replaces the test for configured targets. */
   useTargets(isConfigured: (target: Target) => boolean): void {
     this.#isConfigured = isConfigured;
   }
 
-  /** The keys of the providers, by instance, as a configuration has them from now on: one that was replaced is tried at once. */
+  /** Replaces the providers' keys by instance. A provider with a new key is tried at once. */
   useKeys(keys: ReadonlyMap<string, string>): void {
     const before = this.#keys;
     this.#keys = keys;
@@ -175,7 +180,7 @@ export class HealthBook {
     }
   }
 
-  /** The names that were used last, the latest last. */
+  /** Names by use, the last used name last. */
   names(max = MAX_TARGETS + MAX_STRANGERS): readonly string[] {
     return [...namesByUse(this.#strangers), ...namesByUse(this.#known)].slice(-max);
   }
@@ -184,7 +189,7 @@ export class HealthBook {
     return stateOf(this.#of(name), this.#now()) === 'open';
   }
 
-  /** All targets, the latest first. A provider's own state is that of each of its models. */
+  /** Reports all targets, the last used first. A provider's own state applies to each of its models. */
   reports(): readonly TargetReport[] {
     return this.names()
       .toReversed()
@@ -220,8 +225,8 @@ export class HealthBook {
   }
 
   /**
-   * Keeps what an event made of a name; where this process found that out, the others learn that it was opened or closed. The name
-   * used last stands last; of too many the first one is forgotten.
+   * Stores the new health of a name, and notifies others if this process opened or closed it. The last used name comes
+   * last; the first one is evicted above the limit.
    */
   #put(name: string, before: Health, after: Health, isOwn = true): void {
     if (after === before) return;
@@ -235,7 +240,7 @@ export class HealthBook {
       this.onChange(name, after.openUntil === undefined ? 0 : after.openUntil - this.#now());
   }
 
-  /** Puts a name where it has no place yet: among those that are known once it deserves one. */
+  /** Adds a name to the group that it qualifies for. */
   #putNew(name: string, health: Health): void {
     const hasPlace = this.#deserves(name, health);
     const places = hasPlace ? this.#known : this.#strangers;
@@ -250,7 +255,7 @@ export class HealthBook {
     if (places.size > (hasPlace ? MAX_TARGETS : MAX_STRANGERS)) places.delete(this.#leastOf(places));
   }
 
-  /** Providers, and targets that are configured or have answered. */
+  /** True for providers, and for targets that are configured or have responded. */
   #deserves(name: string, { whole, stream }: Health): boolean {
     return (
       whole !== undefined ||
@@ -260,7 +265,7 @@ export class HealthBook {
     );
   }
 
-  /** The one used longest ago, which is not configured if there is such a one. */
+  /** Least recently used name, preferably one that is not configured. */
   #leastOf(places: ReadonlyMap<string, Entry>): string {
     const names = namesByUse(places);
     const isExtra = (name: string): boolean => name.includes('/') && !this.#isConfigured(withoutKey(splitName(name)));
@@ -268,19 +273,22 @@ export class HealthBook {
   }
 }
 
-/** What is known of a name, in its place: an entry that is removed and put again with each event would leave a dead table behind. */
+/**
+ * Health of a name, updated in place: removing and adding a Map entry at each event would leave dead tables for the
+ * garbage collector.
+ */
 interface Entry {
   health: Health;
-  /** Number of the event that used it last. */
+  /** Number of the last event that used it. */
   usedAt: number;
 }
 
-/** The names of a map, the one used longest ago first. */
+/** Names of a map, the least recently used first. */
 function namesByUse(places: ReadonlyMap<string, Entry>): readonly string[] {
   return [...places].sort(([, one], [, other]) => one.usedAt - other.usedAt).map(([name]) => name);
 }
 
-/** Of targets that are all open: what may have passed comes before what the vendor reported. */
+/** Order of open targets: causes that may have passed come before those reported by the vendor. */
 const RANK: Readonly<Record<OpenCause, number>> = Object.freeze({
   failures: 0,
   shared: 1,
@@ -288,12 +296,15 @@ const RANK: Readonly<Record<OpenCause, number>> = Object.freeze({
   credential: 3,
 });
 
-/** The name of everything that a provider serves, and that of one model. */
+/** Names of a provider as a whole, and of one of its models. */
 function namesOf({ provider, model }: Target): readonly [provider: string, model: string] {
   return [provider, `${provider}/${model.slice(0, 200)}`];
 }
 
-/** A target by one of its provider's keys, whose health is known as that of a provider of its own. Names of providers hold no `#`. */
+/**
+ * Target with one of its provider's keys; its health is tracked like that of a separate provider. Names of providers
+ * contain no `#`.
+ */
 export function targetByKey({ provider, model }: Target, key: string): Target {
   return { provider: `${provider}#${key}`, model };
 }
@@ -308,40 +319,40 @@ function splitName(name: string): Target {
   return { provider: name.slice(0, slash), model: name.slice(slash + 1) };
 }
 
-/** How often it is looked what others found out, at most, and only while there are calls. */
+/** Shortest interval between reads of other processes' state; reads happen only while there are calls. */
 const EVERY_MS = 2_000;
 
-/** Names that are looked at in one round: those that were used last. */
+/** Maximum names read per round: the last used ones. */
 const MAX_NAMES = 32;
 
-/** Version counter: while it is unchanged there is nothing to read. */
+/** Version counter: there is nothing to read while it is unchanged. */
 const VERSION = 'health.version';
 
 const OPEN = 'open';
 
-/** A lease that is taken to read whether there is room, and gone at once. */
+/** Holder of a lease that is taken only to read the remaining room, and released at once. */
 const READER = 'reader';
 const READ_MS = 1;
 const MAX_OURS = 1_000;
 const MANY = 1_000;
 
-/** What workers and nodes of one store share. */
+/** State shared by the workers and nodes of a store. */
 interface SharedHealth {
-  /** Learns from the others now and then; to be called with each call, which does not wait for it. */
+  /** Reads the others' state from time to time. Called with each call, which does not wait for it. */
   refresh(): void;
-  /** Whether any of them has opened a target or provider. */
+  /** True if any of them has opened a target or provider. */
   isOpen(name: string): Promise<boolean>;
 }
 
 /**
- * Shares which targets are open with the other workers and nodes of a store. A target that was opened has a lease for as long. No call
- * waits for the store: what it does not answer is not known.
+ * Shares open targets with the other workers and nodes of a store. An opened target has a lease of the same duration.
+ * No call waits for the store; missing replies count as unknown.
  */
 export function shareHealth(counters: Counters, health: HealthBook, now: () => number = steadyNow): SharedHealth {
   let readAt = 0;
   let isReading = false;
   let version = 0;
-  /** Names that others have opened: their leases may end without a change. */
+  /** Names opened by others: their leases may end without a version change. */
   const openElsewhere = new Set<string>();
   /** Names with a lease of this process. */
   const ours = new Set<string>();
@@ -357,7 +368,7 @@ export function shareHealth(counters: Counters, health: HealthBook, now: () => n
   health.onChange = (name, coolDownMs) => {
     if (coolDownMs === 0 && !ours.has(name) && !openElsewhere.has(name)) return;
     if (coolDownMs === 0) ours.delete(name);
-    // Callers make names up: what is forgotten is read from the store again.
+    // Callers may invent names: forgotten ones are read from the store again.
     else if (ours.size < MAX_OURS) ours.add(name);
     openElsewhere.delete(name);
     publish(name, coolDownMs).catch(() => undefined);
@@ -368,7 +379,7 @@ export function shareHealth(counters: Counters, health: HealthBook, now: () => n
     const names = latest === version ? [...openElsewhere] : health.names(MAX_NAMES);
     version = latest;
     for (const name of names) {
-      // What this process has found out itself, it knows best.
+      // Findings of this process take precedence.
       if (health.isOpen(name) && !openElsewhere.has(name)) continue;
       if (!ours.has(name) && (await isOpen(name))) {
         openElsewhere.add(name);
@@ -396,14 +407,14 @@ function keyOf(name: string): string {
   return `health.${name}`;
 }
 
-/** What the choice of targets remembers. It outlives a change of the configuration. */
+/** State for the choice of targets; it survives a reload. */
 export interface Routing {
   readonly health: HealthBook;
   readonly budget: RetryBudget;
   readonly sticky: StickyTargets;
   readonly waiting: WaitingAttempts;
   readonly hedges: Hedges;
-  /** Absent where no other process can open the store. */
+  /** Absent if no other process can open the store. */
   readonly shared: SharedHealth | undefined;
 }
 
@@ -416,7 +427,7 @@ export function createRouting(share?: (health: HealthBook) => SharedHealth): Rou
   };
 }
 
-/** What a process knows, with the targets that its configuration names and that nobody has called since it started. */
+/** State of this process, including configured targets that were not called since its start. */
 export function describeRouting({ health, budget }: Routing, named: readonly Target[] = []): RoutingState {
   const targets = health.reports();
   const drained = [...health.drained].sort();

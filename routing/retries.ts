@@ -2,46 +2,46 @@ import type { HedgeRule } from '../config/model-routes.ts';
 import type { RetryState, Target } from '../contract/call.ts';
 import type { FailureClass, UpstreamPhase } from '../contract/provider.ts';
 
-/** What is known of an attempt that failed. */
+/** Facts of a failed attempt. */
 export interface FailureFacts {
   readonly class?: FailureClass | undefined;
-  /** The status that the provider sent; undefined when it sent none. */
+  /** Status sent by the provider; undefined if there was none. */
   readonly status: number | undefined;
-  /** Where the connection failed; undefined when there was a response. */
+  /** Phase in which the connection failed; undefined if there was a response. */
   readonly phase?: UpstreamPhase | undefined;
-  /** Whether the request may have reached the vendor. */
+  /** True if the request may have reached the vendor. */
   readonly isSent: boolean;
   readonly retryAfterMs?: number | undefined;
   readonly durationMs: number;
 }
 
-/** What the vendor says by these: it has not begun to work. */
+/** Statuses by which a vendor has not started to process the request. */
 const NOT_BEGUN: ReadonlySet<number> = new Set([429, 503, 529]);
 
-/** What a vendor says of the account, or of this request, whatever its status: the same request fails again. */
+/** Failures of the account, or of this request, whatever their status: the same request fails again. */
 const MEANT: ReadonlySet<FailureClass> = new Set(['billing', 'authentication', 'request_over_limit']);
 
-/** What may have been worked on. */
+/** Statuses after which the request may have been processed. */
 const PERHAPS_BEGUN: ReadonlySet<number> = new Set([502, 504]);
 
-/** The longest wait that a vendor asks for and that a caller is kept waiting for. */
+/** Longest Retry-After for which a caller is kept waiting. */
 export const LONGEST_WAIT_MS = 5_000;
 
-/** An attempt that took longer is not tried again: its caller has waited enough. */
+/** Attempts that took longer are not retried: the caller has waited long enough. */
 const LONGEST_ATTEMPT_MS = 10_000;
 
-/** How long to wait where the vendor does not say: somewhere between. */
+/** Random delay before a retry without a Retry-After. */
 const JITTER_MS = Object.freeze({ least: 100, most: 400 });
 
 /**
- * How long to wait before the same target is sent the same request once more; undefined when it must not be. `isIdempotent`: the
- * caller says that doing it twice does no harm.
+ * Delay before the same target gets the same request again; undefined if it must not. `isIdempotent`: the caller
+ * declares repetition harmless.
  */
 export function retryDelayMs(facts: FailureFacts, isIdempotent: boolean, random: () => number): number | undefined {
   const { retryAfterMs = 0, durationMs } = facts;
   if (!mayRetry(facts, isIdempotent) || retryAfterMs > LONGEST_WAIT_MS || durationMs > LONGEST_ATTEMPT_MS)
     return undefined;
-  // Never sooner than the vendor asked for, and not all callers at the same moment.
+  // Wait at least as long as the vendor requested, plus jitter so that callers do not retry at once.
   const jitterMs = JITTER_MS.least + random() * (JITTER_MS.most - JITTER_MS.least);
   return retryAfterMs + jitterMs;
 }
@@ -49,7 +49,7 @@ export function retryDelayMs(facts: FailureFacts, isIdempotent: boolean, random:
 function mayRetry({ class: kind, status, phase, isSent }: FailureFacts, isIdempotent: boolean): boolean {
   if (kind === undefined || MEANT.has(kind)) return false;
   if (phase !== undefined) {
-    // A timeout of ours has passed, or our connections are used up.
+    // One of our timeouts has passed, or our connections are exhausted.
     if (kind !== 'upstream_error') return false;
     return phase === 'connect' && !isSent ? true : isIdempotent;
   }
@@ -58,18 +58,18 @@ function mayRetry({ class: kind, status, phase, isSent }: FailureFacts, isIdempo
   return NOT_BEGUN.has(status) || (isIdempotent && PERHAPS_BEGUN.has(status));
 }
 
-/** How many retries may run at once: a share of the live calls, and never fewer than the floor. */
+/** Maximum concurrent retries: a share of the live calls, and at least the floor. */
 const SHARE = 0.2;
 const FLOOR = 3;
 
-/** Bounds the retries of this process, so that a provider that fails does not get twice the calls. */
+/** Limits the retries of this process, so that a failing provider does not get twice the calls. */
 export class RetryBudget {
-  /** Calls that have begun and not ended. */
+  /** Calls that have started and not ended. */
   live = 0;
   #running = 0;
   #refused = 0;
 
-  /** Takes the place of one retry, to be released; false when too many run. */
+  /** Reserves one retry, to be released; returns false above the limit. */
   reserve(): boolean {
     if (this.#running < this.#allowed) this.#running += 1;
     else {
@@ -92,39 +92,42 @@ export class RetryBudget {
   }
 }
 
-/** Of how many of the latest attempts it is known what they took, and of how many it must be before that says something. */
+/** Number of latest durations per target, and the least number for a percentile. */
 const KEPT = 100;
 const LEAST = 20;
 
-/** What nineteen of twenty do not exceed. */
+/** Percentile of durations: 95 %. */
 const QUANTILE = 0.95;
 
-/** What an alias may save up: as many calls may be asked twice in a row when its target becomes slow. */
+/** Maximum hedge tokens of an alias: this many consecutive calls may be hedged when its target becomes slow. */
 const MOST_SAVED = 10;
 
-/** A share of an alias's calls may be asked twice; and what its targets take, to know which calls take long. It outlives a change of the configuration. */
+/** Limits hedges to a share of an alias's calls, and measures targets to detect slow calls. It survives a reload. */
 export class Hedges {
-  /** How many calls may be asked twice now, by alias. */
+  /** Hedge tokens by alias. */
   readonly #saved = new Map<string, number>();
-  /** Milliseconds of the latest attempts, the oldest first. */
+  /** Durations of the latest attempts in milliseconds, the oldest first. */
   readonly #times = new Map<string, number[]>();
 
-  /** A call of the alias begins, which saves up. The first one of all may be asked twice already. */
+  /** Adds hedge tokens for a new call of the alias. The first call starts with one token. */
   deposit(alias: string, { maxExtra }: HedgeRule): void {
     const saved = this.#saved.get(alias) ?? (maxExtra > 0 ? 1 : 0);
     this.#saved.set(alias, Math.min(saved + maxExtra, MOST_SAVED));
   }
 
-  /** Consumes one hedge token; false when none is left. */
+  /** Consumes one hedge token; returns false if none is left. */
   withdraw(alias: string): boolean {
     const saved = this.#saved.get(alias) ?? 0;
-    // Twenty times 0.05 is a little less than one.
+    // Twenty times 0.05 is slightly less than one in floating point.
     if (saved < 1 - 1e-9) return false;
     this.#saved.set(alias, saved - 1);
     return true;
   }
 
-  /** Notes what an attempt took; of one that was left, as long as it lasted: else only the quick ones would count. */
+  /**
+   * Records the duration of an attempt. Abandoned attempts count with the time so far, since otherwise only fast ones
+   * would count.
+   */
   note(target: Target, stream: boolean, ms: number): void {
     const name = nameOf(target, stream);
     const times = this.#times.get(name) ?? [];
@@ -133,7 +136,7 @@ export class Hedges {
     if (times.length > KEPT) times.shift();
   }
 
-  /** How long a target may take before another one is asked concurrently; undefined while that is not known. */
+  /** Delay before another target is tried concurrently; undefined while unknown. */
   afterMs({ after }: HedgeRule, target: Target, stream: boolean): number | undefined {
     if (after !== 'p95') return after;
     const times = this.#times.get(nameOf(target, stream)) ?? [];

@@ -1,20 +1,23 @@
 import type { RoutingState, TargetReport } from '../contract/call.ts';
 import { nameOf } from '../contract/target-rows.ts';
 
-/** The topic under which the processes of one gateway share what they know of targets. */
+/** Topic under which the processes of one gateway share target states. */
 export const ROUTING_TOPIC = 'core.routing';
 
-/** What all processes of this gateway know. */
+/** Combined state of all processes of this gateway. */
 export async function gatherStates(gatherer: {
   gather(topic: string): Promise<readonly unknown[]>;
 }): Promise<RoutingState> {
   return mergeStates((await gatherer.gather(ROUTING_TOPIC)) as readonly RoutingState[]);
 }
 
-/** By severity. */
+/** Severity of states. */
 const STATES = Object.freeze({ closed: 0, 'half-open': 1, open: 2, drained: 3 });
 
-/** What several processes know, as one: the worst state of each target, its latest error, and averages by attempts. */
+/**
+ * Merges the states of several processes: the worst state of each target, its latest error, and averages weighted by
+ * attempts.
+ */
 export function mergeStates(states: readonly RoutingState[]): RoutingState {
   const byName = new Map<string, TargetReport>();
   for (const { targets } of states)

@@ -2,40 +2,40 @@ import type { OpenCause, Target, TargetError, TargetState } from '../contract/ca
 import { type Linked, LinkedList } from '../contract/linked-list.ts';
 import { steadyNow } from '../contract/units.ts';
 
-/** What is known of one target, or of one provider. Never changed: every event makes another one. */
+/** Health of one target or provider. Immutable: every event creates another one. */
 export interface Health {
-  /** When it may be tried again; undefined while it is closed. Unix milliseconds. */
+  /** Unix milliseconds of its next try; undefined while it is closed. */
   readonly openUntil: number | undefined;
   readonly cause: OpenCause | undefined;
-  /** When it was opened and closed last. */
+  /** Time of the last opening and closing. */
   readonly openedAt: number;
   readonly closedAt: number;
-  /** The attempt that tests it, and until when others leave it alone meanwhile. */
+  /** Test attempt, and the time until which it keeps other calls away. */
   readonly test: { readonly id: number; readonly until: number } | undefined;
-  /** How often it was opened, less what it has worked since: each time for longer. */
+  /** Number of openings, reduced by healthy time since; each opening lasts longer. */
   readonly openings: number;
-  /** For how long the last of these openings was. */
+  /** Duration of the last opening. */
   readonly coolDownMs: number;
-  /** Failures since the last success. */
+  /** Consecutive failures. */
   readonly failures: number;
-  /** Streams that broke off after they had begun, since one came to its end. */
+  /** Interrupted streams since the last complete one. */
   readonly brokenStreams: number;
-  /** The moving average of the share of attempts that failed. */
+  /** Moving average of the share of failed attempts. */
   readonly errorRate: number;
-  /** What whole responses and first tokens take. */
+  /** Duration of complete responses, and of streams until the first token. */
   readonly whole: Pace | undefined;
   readonly stream: Pace | undefined;
   readonly attempts: number;
   readonly lastError: TargetError | undefined;
 }
 
-/** Moving averages, in milliseconds: of late, and over a much longer time. */
+/** Moving averages in milliseconds: recent, and over a much longer time. */
 interface Pace {
   readonly ms: number;
   readonly usualMs: number;
 }
 
-/** One attempt at a target. */
+/** Attempt at a target. */
 export interface Attempt {
   readonly id: number;
   /** Unix milliseconds. */
@@ -44,19 +44,19 @@ export interface Attempt {
 
 /** Outcome of an attempt as seen by the breaker. */
 export type Verdict =
-  /** A response has begun, such as by a stream's first token; its end is still to come. */
+  /** A response has started, such as by a stream's first token; its end is still to come. */
   | { readonly kind: 'answered'; readonly stream: boolean; readonly durationMs: number }
-  /** A response that came to its end. What was measured when it began has no duration. */
+  /** Complete response. Without a duration if it was measured at the start. */
   | { readonly kind: 'success'; readonly stream: boolean; readonly durationMs?: number }
-  /** The vendor refused what the caller sent: neither a success nor a failure. */
+  /** The vendor rejected the caller's request: neither success nor failure. */
   | { readonly kind: 'alive' }
   | {
       readonly kind: 'failure';
       readonly cause: Exclude<OpenCause, 'shared'>;
       readonly error: Omit<TargetError, 'at'>;
-      /** How long the vendor asked to wait. */
+      /** Retry-After of the vendor in milliseconds. */
       readonly retryAfterMs?: number | undefined;
-      /** Whether it broke off a stream that had begun. */
+      /** True if it interrupted a stream that had started. */
       readonly isBroken?: boolean;
     };
 
@@ -77,27 +77,27 @@ export const UNKNOWN: Health = Object.freeze({
   lastError: undefined,
 });
 
-/** When failures open a target: so many in a row, or more than this share of at least so many attempts. */
+/** Thresholds that open a target: consecutive failures, or an error rate over a minimum of attempts. */
 const OPENS = Object.freeze({ inARow: 3, errorRate: 0.5, attempts: 20 });
 
-/** How much the latest attempt counts in the averages. */
+/** Weight of the latest attempt in the averages. */
 const WEIGHT = 0.1;
 
-/** How much it counts in what a target takes as a rule; and at most so many times the usual. */
+/** Weight of the latest attempt in the usual duration; it counts at most this multiple of the usual. */
 const USUAL_WEIGHT = 0.01;
 const MOST_TIMES = 2;
 
-/** A target is slow that takes so many times as long as usual, or as another one, and not less than this. */
+/** A target is slow if it takes this multiple of its usual time, or of another target's, and more than this minimum. */
 const SLOW_TIMES = 8;
 const SLOW_MS = 250;
 
-/** The share of its calls that a slow target keeps, so that it is measured, and with which one that returns begins. */
+/** Share of its calls for a slow target, so that it is still measured; also the initial share of a recovering one. */
 export const LEAST_SHARE = 0.05;
 
-/** The share of a target that returns grows for as long as it was away, and for no longer than this. */
+/** A recovering target's share grows for as long as it was open, but at most this long. */
 const LONGEST_GROWTH_MS = 10_000;
 
-/** How long a target is left alone, by why: doubled with every opening that still counts, up to the longest. */
+/** Time that a target stays open, by cause. It doubles with every opening that still counts, up to the longest. */
 const COOL_DOWN_MS = Object.freeze({
   failures: { first: 5_000, longest: 60_000 },
   rate_limit: { first: 2_000, longest: 60_000 },
@@ -107,7 +107,7 @@ const COOL_DOWN_MS = Object.freeze({
 /** Cap for Retry-After. */
 const LONGEST_RETRY_AFTER_MS = 300_000;
 
-/** How long a call that tests a target keeps others away, when its outcome is never reported. */
+/** Time for which a test call keeps others away if its outcome is never reported. */
 const LONGEST_TEST_MS = 60_000;
 
 export function stateOf({ openUntil }: Health, now: number): TargetState {
@@ -115,13 +115,13 @@ export function stateOf({ openUntil }: Health, now: number): TargetState {
   return now < openUntil ? 'open' : 'half-open';
 }
 
-/** Whether a call may go there: closed, or half open and no other call is testing it. */
+/** True if a call may go there: closed, or half open without a running test. */
 export function mayTry(health: Health, now: number): boolean {
   const state = stateOf(health, now);
   return state === 'closed' || (state === 'half-open' && (health.test === undefined || now >= health.test.until));
 }
 
-/** The share of its calls that a closed target should get now, up to 1: less just after its return, and while it is slow. */
+/** Share of its calls for a closed target, up to 1: less just after recovery, and while it is slow. */
 export function shareOf(health: Health, now: number, stream: boolean): number {
   const { openedAt, closedAt } = health;
   const pace = stream ? health.stream : health.whole;
@@ -130,24 +130,24 @@ export function shareOf(health: Health, now: number, stream: boolean): number {
   return closedAt <= openedAt ? 1 : Math.min(Math.max((now - closedAt) / growthMs, LEAST_SHARE), 1);
 }
 
-/** Whether a time is far above another one. */
+/** True if a duration is far above another one. */
 export function isSlowBeside(ms: number | undefined, otherMs: number | undefined): boolean {
   return ms !== undefined && otherMs !== undefined && ms > SLOW_MS && ms > SLOW_TIMES * otherMs;
 }
 
-/** A call goes there now: the first one to a half-open target tests it for all. */
+/** Starts a call: the first one at a half-open target tests it. */
 export function begin(health: Health, { id, startedAt }: Attempt): Health {
   return stateOf(health, startedAt) === 'half-open' && mayTry(health, startedAt)
     ? { ...health, test: { id, until: startedAt + LONGEST_TEST_MS } }
     : health;
 }
 
-/** The call ended without a verdict, as when its caller left: if it was the test, the next call may test. */
+/** Ends a call without a verdict, as when its caller disconnected: if it was the test, the next call may test. */
 export function leave(health: Health, { id }: Pick<Attempt, 'id'>): Health {
   return health.test?.id === id ? { ...health, test: undefined } : health;
 }
 
-/** What an attempt makes of what was known of a model. */
+/** Applies the outcome of an attempt to a model's health. */
 export function judge(
   health: Health,
   verdict: Verdict,
@@ -167,27 +167,27 @@ export function judge(
 }
 
 /**
- * What an attempt makes of the other name: of the provider where it is about a model, of the model where it is about the provider.
- * Any response ends what was found of a provider, which is opened only by connections and keys that do not work.
+ * Applies the outcome of an attempt to the other name: the provider for a verdict on the model, and the reverse. Any
+ * response closes a provider, which is opened only by connection and key failures.
  */
 export function judgeOther(health: Health, verdict: Verdict, now: number, attempt?: Attempt): Health {
   const judged =
     verdict.kind === 'success' ? judge(health, verdict, now, attempt) : attempt ? leave(health, attempt) : health;
-  // What opens the provider is shown with the model that met it, which has a place for that.
+  // A failure that opens the provider is shown with the model that had it, so the model gets an entry.
   if (verdict.kind === 'failure') return { ...judged };
   if (judged === UNKNOWN) return judged;
   if (judged.openUntil === undefined) return { ...judged, failures: 0 };
   return mustWait(judged, now) ? judged : { ...close(judged, now), failures: 0 };
 }
 
-/** What another worker or node found: it is open at least until then. */
+/** Applies an opening found by another worker or node: open at least until then. */
 export function openByOthers(health: Health, until: number, now: number): Health {
   if (stateOf(health, now) === 'open' && health.cause !== 'shared') return health;
   const openedAt = health.cause === 'shared' ? health.openedAt : now;
   return { ...health, openUntil: until, openedAt, cause: 'shared', test: undefined };
 }
 
-/** What another key makes of it: openings that may be for the former key end. What is measured stays. */
+/** Ends openings that may be due to a replaced key; measurements stay. */
 export function tryNewKey(health: Health): Health {
   if (health.cause !== 'credential' && health.cause !== 'shared') return health;
   const { errorRate, whole, stream, attempts, lastError } = health;
@@ -195,8 +195,9 @@ export function tryNewKey(health: Health): Health {
 }
 
 /**
- * A stream has begun. That ends what a vendor says before it works (a rate limit, a refused key); whether it works is known at the
- * stream's end. Until then a stream that tests keeps others away for as long as the target was left alone last.
+ * Records the start of a stream. It ends causes that a vendor reports before processing (a rate limit, a rejected key);
+ * the stream's end shows whether it succeeded. Until then a test stream keeps others away for the duration of the last
+ * opening.
  */
 function noteResponse(
   health: Health,
@@ -219,20 +220,20 @@ function succeed(
   attempt: Attempt,
 ): Health {
   const { stream, durationMs } = verdict;
-  // One copy: every call makes two of them.
+  // Copy only once: every call does this twice.
   const counted: { -readonly [Field in keyof Health]: Health[Field] } = { ...health };
   if (health.test?.id === attempt.id) counted.test = undefined;
   if (durationMs !== undefined) Object.assign(counted, measure(health, stream, durationMs));
   counted.errorRate = average(health, 0);
   counted.attempts = health.attempts + 1;
-  // What comes of an attempt that began before the target was opened is no news.
+  // Ignore outcomes of attempts that started before the target was opened.
   if (attempt.startedAt < health.openedAt) return counted;
   counted.failures = 0;
   if (stream) counted.brokenStreams = 0;
   const steady: Health = counted;
-  // One success among many calls does not end a wait that the vendor asked for, nor mends a key; what others found, they end.
+  // One success among many calls ends neither a Retry-After nor a key failure, but it ends openings by other processes.
   if (health.openUntil === undefined || mustWait(health, now)) return steady;
-  // What was opened by streams that break off is tested by a stream, as long as one may come.
+  // A target opened by interrupted streams is tested by a stream, as long as one may come.
   const waitsForStream = health.brokenStreams >= OPENS.inARow && !stream && now < health.openUntil + LONGEST_TEST_MS;
   return waitsForStream ? steady : { ...close(steady, now), brokenStreams: 0 };
 }
@@ -259,7 +260,7 @@ function fail(health: Health, verdict: Verdict & { readonly kind: 'failure' }, n
     lastError: { at: now, ...error },
   };
   const state = stateOf(health, now);
-  // Calls that ran at the same time as the one that opened it say nothing new, but for a longer wait.
+  // Calls concurrent with the one that opened it add nothing, except a longer wait.
   if (state === 'open')
     return cause === 'rate_limit' ? later(failed, boundedMs(retryAfterMs) ?? COOL_DOWN_MS[cause].first, now) : failed;
   if (!isNews) return failed;
@@ -278,7 +279,7 @@ function fail(health: Health, verdict: Verdict & { readonly kind: 'failure' }, n
   return { ...opened, openUntil: now + coolDownMs, coolDownMs, openings: opened.openings + 1 };
 }
 
-/** For each time as long as it was last left alone that a target has been closed since, one opening less counts. */
+/** Number of openings that still count: one less for each period of the last opening's length since it was closed. */
 function openingsLeft({ openings, coolDownMs, openUntil, closedAt }: Health, now: number): number {
   if (openUntil !== undefined || coolDownMs === 0) return openings;
   return Math.max(openings - Math.floor((now - closedAt) / coolDownMs), 0);
@@ -288,12 +289,12 @@ function later(health: Health, ms: number, now: number): Health {
   return { ...health, openUntil: Math.max(health.openUntil ?? 0, now + ms) };
 }
 
-/** What a vendor asked for, within bounds. */
+/** Retry-After of a vendor, within bounds. */
 function boundedMs(retryAfterMs: number | undefined): number | undefined {
   return retryAfterMs === undefined ? undefined : Math.min(Math.max(retryAfterMs, 1), LONGEST_RETRY_AFTER_MS);
 }
 
-/** The first attempts count in full, so that a new target is not taken for a good one. */
+/** The first attempts have full weight, so that a new target does not count as healthy. */
 function average({ errorRate, attempts }: Health, latest: 0 | 1): number {
   const weight = Math.max(WEIGHT, 1 / (attempts + 1));
   return errorRate + weight * (latest - errorRate);
@@ -306,34 +307,34 @@ function measure(health: Health, stream: boolean, ms: number): Partial<Health> {
   return { [kind]: { ms: known + 2 * WEIGHT * (ms - known), usualMs: usualMs + USUAL_WEIGHT * growth } };
 }
 
-/** As many attempts without a response make a target one that hangs. */
+/** Number of attempts without a response that make a target stuck. */
 const MANY_WAITING = 3;
 
-/** No response takes so many times its usual time, nor less than this is called long. */
+/** A wait is long if it exceeds this multiple of the usual time, and this minimum. */
 const TIMES_USUAL = 4;
 const LEAST_MS = Object.freeze({ stream: 2_000, whole: 10_000 });
 
-/** Of a target whose usual time is not known. */
+/** Limits for targets of unknown duration. */
 const UNKNOWN_MS = Object.freeze({ stream: 5_000, whole: 20_000 });
 
-/** An attempt that waits for a response. */
+/** Attempt that waits for a response. */
 export interface WaitingAttempt extends Linked<WaitingAttempt> {
   readonly name: string;
   readonly at: number;
 }
 
-/** Maximum number of names that are kept without an attempt: callers may make up names of models. */
+/** Maximum number of names without an attempt: callers may invent model names. */
 const MAX_IDLE_NAMES = 1000;
 
 interface Waiting {
-  /** The oldest first. */
+  /** Ordered by age, the oldest first. */
   readonly attempts: LinkedList<WaitingAttempt>;
   respondedAt: number;
 }
 
 /**
- * The attempts that wait for a response. Under load a target that hangs would take every call until the first timeout has passed;
- * when several wait for long and none gets a response, later calls go elsewhere at once.
+ * Attempts that wait for a response. Under load an unresponsive target would get every call until the first timeout.
+ * Once several attempts have waited too long without any response, later calls go elsewhere at once.
  */
 export class WaitingAttempts {
   readonly #waiting = new Map<string, Waiting>();
@@ -367,7 +368,7 @@ export class WaitingAttempts {
     for (const [name, { attempts }] of this.#waiting) if (attempts.size === 0) this.#waiting.delete(name);
   }
 
-  /** Whether calls hang there; `usualMs` is what a response takes lately. */
+  /** True if calls are stuck there; `usualMs` is the recent response time. */
   isStuck({ provider, model }: Target, stream: boolean, usualMs: number | undefined): boolean {
     const waiting = this.#waiting.get(`${stream} ${provider}/${model}`);
     if (!waiting || waiting.attempts.size < MANY_WAITING) return false;

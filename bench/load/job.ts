@@ -1,18 +1,21 @@
-/** What the load does to one gateway. */
+/** Load for one gateway. */
 export interface Job {
   readonly port: number;
-  /** A whole HTTP request. */
+  /** Complete HTTP request. */
   readonly request: string;
   readonly connections: number;
-  /** Requests a second, sent when due (open loop); absent sends the next when the last has its response (closed loop). */
+  /**
+   * Requests per second, sent on schedule (open loop). Absent: each request follows the response of the last one
+   * (closed loop).
+   */
   readonly rate?: number;
-  /** Whether responses are streams whose chunks are counted. */
+  /** True if responses are streams whose chunks are counted. */
   readonly hasChunks: boolean;
 }
 
 export type Order = { readonly do: 'start'; readonly job: Job } | { readonly do: 'mark' | 'stop' };
 
-/** What was counted since the last mark; times in milliseconds. */
+/** Counts since the last mark; times in milliseconds. */
 export interface Mark {
   readonly requests: number;
   readonly chunks: number;

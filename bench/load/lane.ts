@@ -1,13 +1,13 @@
 import net from 'node:net';
 
-/** One keep-alive connection that has one request out at a time, over a plain socket: a client library would be measured too. */
+/** Keep-alive connection with one request at a time, over a plain socket: a client library would be measured too. */
 export interface Lane {
   send(): void;
   close(): void;
 }
 
 export interface LaneEvents {
-  /** Bytes of a response, headers of the first read included. */
+  /** Called with bytes of a response, including headers in the first read. */
   onBytes(bytes: Buffer): void;
   onDone(status: number): void;
   onBroken(error: Error): void;
@@ -38,7 +38,7 @@ export function openLane(port: number, request: Buffer, events: LaneEvents): Lan
       if (left <= 0) done();
       return;
     }
-    // The end may be cut anywhere; seven bytes are remembered.
+    // Reads may split the end marker at any byte, so the last seven bytes are stored.
     const end = bytes.length >= 7 ? bytes.subarray(-7) : Buffer.concat([tail, bytes]).subarray(-7);
     if (end.equals(CHUNKED_END)) done();
     else tail = Buffer.from(end);

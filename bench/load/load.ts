@@ -1,6 +1,6 @@
 /**
- * The load of the bench, in a process of its own. Messages say what to do, and each gets one back:
- * `start` → when all connections have seen a response begin, `mark` → what was counted since the last mark, `stop`.
+ * Load generator of the bench, in a separate process. It replies to each message: `start` when a response has started
+ * on all connections, `mark` with the counts since the last mark, and `stop`.
  */
 
 import { percentile } from '../numbers.ts';
@@ -8,11 +8,14 @@ import { STAMP } from '../wires.ts';
 import type { Job, Mark, Order } from './job.ts';
 import { type Lane, openLane } from './lane.ts';
 
-/** Callers come in groups, each when the one before has a response or has waited this long: real callers do not all come at once. */
+/**
+ * Callers start in groups of this size, each once the previous group has responses or has waited this long. Real
+ * callers do not start all at once.
+ */
 const RAMP = 50;
 const RAMP_MS = 1000;
 const START_MS = 60_000;
-/** Who was refused (503) comes back after this, as `retry-after` says. */
+/** Delay of a refused caller (503), as in `retry-after`. */
 const RETRY_MS = 1000;
 
 let callers: Lane[] = [];
@@ -45,11 +48,11 @@ async function start(job: Job): Promise<void> {
 interface CallerEvents {
   onBegun(): void;
   onRefused(): void;
-  /** Only where a rate says when the next request is due. */
+  /** Called only if a rate sets the time of the next request. */
   onIdle(lane: Lane): void;
 }
 
-/** Sends over one connection; opens another, a moment later, when it is refused or cut. */
+/** Sends over one connection; after a refusal or disconnect it opens another one with a short delay. */
 function startCaller(job: Job, request: Buffer, { onBegun, onRefused, onIdle }: CallerEvents): Lane {
   let lane: Lane;
   let sentAt = 0;
@@ -96,7 +99,7 @@ async function until(isSo: () => boolean, deadline: number): Promise<void> {
   while (!isSo() && Date.now() < deadline) await sleep(5);
 }
 
-/** Open loop: a request is sent when it is due, whatever became of the ones before. */
+/** Open loop: requests are sent on schedule, whatever the outcome of earlier ones. */
 function pace(rate: number, idle: Lane[]): void {
   const began = performance.now();
   let sent = 0;

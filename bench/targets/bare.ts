@@ -1,4 +1,4 @@
-/** A proxy of Node's own http server and undici, with nothing on: the least that a gateway in Node costs. */
+/** Proxy of Node's http server and undici without any features: the lower bound for a gateway in Node. */
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Dispatcher, Pool } from 'undici';

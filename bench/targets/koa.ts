@@ -1,4 +1,4 @@
-/** Koa, its router and undici's `request`, with nothing on: what most gateways of this kind start from. */
+/** Koa, its router and undici's `request` without any features: the basis of most gateways of this kind. */
 import type { IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import Router from '@koa/router';

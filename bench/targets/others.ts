@@ -29,12 +29,12 @@ export const PLAIN = plain('plain', 'the yardstick');
 export const BARE = forked('bare', 'bare Node, undici proxy', './targets/bare.js');
 export const KOA = forked('koa', 'Koa + undici, nothing on', './targets/koa.js');
 
-/** The yardstick, with options of Node. */
+/** The yardstick, with Node options. */
 export function plain(name: string, label: string, nodeFlags: readonly string[] = []): Target {
   return forked(name, label, './targets/plain.js', nodeFlags);
 }
 
-/** No gateway at all: what the upstream and the load take by themselves. */
+/** No gateway: the cost of upstream and load alone. */
 export const DIRECT: Target = {
   name: 'direct',
   label: 'no gateway',
@@ -67,7 +67,7 @@ function nginxProxy(): Target {
   };
 }
 
-/** An nginx that responds with one JSON text, faster than Node; undefined when nginx is not installed. */
+/** Starts an nginx that responds with one JSON text, faster than Node; undefined if nginx is not installed. */
 export function startNginxUpstream(folder: string, cores: string): Promise<Running> | undefined {
   if (!NGINX_PROGRAM) return undefined;
   return startNginx(
@@ -115,7 +115,7 @@ client_max_body_size 0; client_body_buffer_size 1m; ${locations} } }\n`,
   };
 }
 
-/** Portkey's gateway, when it is installed here or where `BENCH_PORTKEY` says. */
+/** Portkey's gateway, if installed here or at `BENCH_PORTKEY`. */
 export const PORTKEY: Target | undefined = portkey();
 
 export function portkeyFolder(): string | undefined {

@@ -1,7 +1,10 @@
 /**
- * The yardstick: a gateway with every duty of a call and no device for speed, its libraries used as their makers document
- * them. Duties: request id, key, JSON, Ajv, requests and tokens a minute, a hold and a settlement on sqlite (one transaction
- * a turn of the event loop), abort when the caller leaves, deadlines, usage and cost, access log, metrics; whole and streamed.
+ * The yardstick: a gateway with all duties of a call and no optimizations, with libraries used as documented. Whole
+ * responses and streams.
+ * - request id, key, JSON, Ajv, requests and tokens per minute
+ * - a hold and a settlement on sqlite (one transaction per turn of the event loop)
+ * - abort on disconnect of the caller, deadlines
+ * - usage and cost, access log, metrics
  */
 import { createHash, randomUUID } from 'node:crypto';
 import http, { type IncomingMessage } from 'node:http';
@@ -33,7 +36,7 @@ interface State extends Koa.DefaultState {
   cost?: number;
 }
 
-/** What a call holds until it is settled. */
+/** Reservation of a call until it is settled. */
 type Hold = Readonly<Record<'id' | 'account' | 'model', string> & Record<'estimate' | 'amount', number>>;
 
 const [json = '', stream = '', folder = '.', secret = ''] = process.argv.slice(2);
@@ -83,7 +86,7 @@ const sql = {
 
 let queue: { readonly work: () => void; readonly done: () => void }[] = [];
 
-/** What one turn of the event loop asks for is one transaction. */
+/** Groups all work of one turn of the event loop into a transaction. */
 function inTransaction(work: () => void): Promise<void> {
   return new Promise((done) => {
     if (queue.push({ work, done }) === 1) setImmediate(flush);
@@ -108,7 +111,7 @@ async function reserve({ id, account, amount }: Hold): Promise<boolean> {
   return isHeld;
 }
 
-/** The books of a call that has a usage; the caller does not wait for them. */
+/** Settles a call with its usage; the caller does not wait for it. */
 function settle(state: State, { id, account, estimate, amount, model }: Hold, usage: Usage): number {
   const cost = usage.prompt_tokens + 4 * usage.completion_tokens;
   void inTransaction(() => {
@@ -199,7 +202,7 @@ router.post('/:kind/v1/chat/completions', async (ctx) => {
   ctx.body = answer;
 });
 
-/** Each event parsed, looked at for its usage, and written anew. */
+/** Parses each event, reads its usage, and serializes it again. */
 async function* relay(state: State, hold: Hold, body: Readable): AsyncGenerator<string> {
   let out = '';
   let usage: Usage = { prompt_tokens: hold.estimate, completion_tokens: 0, total_tokens: hold.estimate };

@@ -1,43 +1,43 @@
 import type { WireName } from '../wires.ts';
 
-/** A chat request that every gateway is sent. */
+/** Chat request sent to every gateway. */
 export interface BenchRequest {
-  /** The format that the upstream speaks. */
+  /** Format of the upstream. */
   readonly wire: WireName;
-  /** Whether the upstream responds with a stream or as a whole. */
+  /** Response of the upstream: whole or a stream. */
   readonly kind: 'json' | 'stream';
   readonly body: string;
-  /** The path of a gateway that serves other formats than chat; the body's model names the provider then. */
+  /** Path of a gateway for formats other than chat; the body's model then names the provider. */
   readonly path?: string;
 }
 
-/** A gateway that runs. */
+/** Running gateway. */
 export interface Running {
   readonly port: number;
   readonly pid: number;
-  /** From being started to accepting requests, in milliseconds. */
+  /** Time from start to accepting requests, in milliseconds. */
   readonly bootMs: number;
-  /** The whole HTTP request that brings this to the upstream. */
+  /** Complete HTTP request that reaches the upstream. */
   request(request: BenchRequest): string;
   stop(): Promise<void>;
 }
 
-/** Where gateways find the upstream. */
+/** Addresses of the upstream for gateways. */
 export interface Upstreams {
   readonly json: string;
   readonly stream: string;
-  /** A folder for what a target writes; removed at the end. */
+  /** Folder for files of a target; removed at the end. */
   readonly folder: string;
 }
 
-/** One column of a comparison. */
+/** Column of a comparison. */
 export interface Target {
   readonly name: string;
   readonly label: string;
   start(upstreams: Upstreams): Promise<Running>;
 }
 
-/** A POST of JSON, as bytes on the wire. */
+/** POST of JSON, as bytes on the wire. */
 export function post(path: string, headers: Readonly<Record<string, string>>, body: string): string {
   const all = {
     host: '127.0.0.1',

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { GATEWAY_CORES, startProgram } from '../programs.ts';
 import { type BenchRequest, post, type Running, type Target, type Upstreams } from './target.ts';
 
-/** The package under test: its `dist/`, built before. */
+/** Package under test: its `dist/`, built before. */
 export const PACKAGE = process.env['BENCH_TOLLGATE'] ?? findPackage(path.dirname(fileURLToPath(import.meta.url)));
 
 function findPackage(folder: string): string {
@@ -13,17 +13,17 @@ function findPackage(folder: string): string {
 
 export interface TollgateOptions {
   readonly store?: string;
-  /** Plugins that hook every step. */
+  /** Number of plugins that hook every step. */
   readonly plugins?: number;
-  /** Without limits, metering, metrics and access log: what is left is key, validation and the way of a call. */
+  /** Without limits, metering, metrics and access log; key, validation and the call itself remain. */
   readonly bareBones?: boolean;
-  /** Files of a certificate and its key, by which it speaks HTTPS. */
+  /** Files of a certificate and its key, for HTTPS. */
   readonly tls?: { readonly cert: string; readonly key: string };
-  /** Options of Node. */
+  /** Node options. */
   readonly nodeFlags?: readonly string[];
 }
 
-/** Tollgate as it ships: key, validation, limits, ledger, metrics and access log are on. */
+/** Tollgate with its defaults: key, validation, limits, ledger, metrics and access log are enabled. */
 export function tollgate(name: string, label: string, options: TollgateOptions = {}): Target {
   return { name, label, start: (upstreams) => startTollgate(name, options, upstreams) };
 }
@@ -40,7 +40,7 @@ async function startTollgate(name: string, options: TollgateOptions, upstreams: 
   let listens = false;
   const program = await startProgram(
     process.execPath,
-    // As `npm start` and workers have it.
+    // Same flags as `npm start` and workers.
     [
       '--no-memory-reducer',
       ...(options.nodeFlags ?? []),
@@ -58,7 +58,7 @@ async function startTollgate(name: string, options: TollgateOptions, upstreams: 
     async (child) => {
       if (!listens) {
         listens = true;
-        // The access log goes to a file, as it would.
+        // The access log goes to a file, as in production.
         child.stdout?.pipe(createWriteStream(path.join(folder, 'access.log')));
         child.stderr?.on('data', (text: Buffer) => (said += text.toString()));
       }
@@ -103,7 +103,7 @@ function configOf(options: TollgateOptions, { json, stream }: Upstreams): object
   };
 }
 
-/** A plugin that looks at every step and changes nothing. */
+/** Plugin that hooks every step and changes nothing. */
 const NOOP_PLUGIN = `const nothing = () => undefined;
 export default {
   name: 'NAME', kind: 'policy', apiVersion: 1,

@@ -14,23 +14,23 @@ import { mergeStates, ROUTING_TOPIC } from '../../routing/routing-states.ts';
 import type { CommandContext } from '../io.ts';
 import { CliError, describeError, EXIT } from '../io.ts';
 import { draining, EXIT_OF, listenToSignals, type StopSignal } from '../load.ts';
+import { type Reloads, startReloads } from '../reload.ts';
 import { Connections } from './connections.ts';
 import { GATHER_MS, parseRawConfig, send, sendToPrimary, type WorkerMessage, writeRawConfig } from './messages.ts';
-import { type Reloads, startReloads } from './reload.ts';
 
-/** Entry file of workers: that of the primary's own build, wherever `dist` leads by now. */
+/** Entry file of workers: that of the primary's build, even if `dist` points to a newer one. */
 const PROGRAM = path.join(CODE_ROOT, 'cli', IS_SOURCE ? 'main.ts' : 'main.js');
 
-/** The variable that has a worker's number. */
+/** Environment variable that holds a worker's number. */
 const WORKER_VARIABLE = 'TOLLGATE_WORKER';
 
-/** Which worker of a gateway this process is, from 1; undefined when it is the only one. */
+/** Worker number of this process, from 1; undefined without workers. */
 export function workerNumber(): number | undefined {
   const number = Number(process.env[WORKER_VARIABLE]);
   return cluster.isWorker && number > 0 ? number : undefined;
 }
 
-/** The configuration as the primary has it: a worker that replaces another starts with what its fellows run on. */
+/** Requests the primary's configuration, so that a replacement worker starts with the same one as the others. */
 export function requestConfiguration(): Promise<LoadedConfig> {
   return new Promise((resolve) => {
     const listen = (message: WorkerMessage): void => {
@@ -43,7 +43,7 @@ export function requestConfiguration(): Promise<LoadedConfig> {
   });
 }
 
-/** In a worker: the primary reads the configuration for all of them, and replies. */
+/** In a worker: the primary reloads for all workers, and replies. */
 export function primaryReloads(): ReloadControl {
   let lastId = 0;
   const request = (wanted: { readonly cause?: string; readonly actor?: AuditActor }): Promise<ReloadReport> =>
@@ -61,7 +61,10 @@ export function primaryReloads(): ReloadControl {
   return { reload: (cause, actor) => request({ cause, actor }), compare: () => request({}) };
 }
 
-/** In a worker: drains when the primary says so or is gone. Signals to the process group are the primary's to answer. */
+/**
+ * In a worker: drains when the primary requests it or disconnects. The primary alone handles signals to the process
+ * group.
+ */
 export function onPrimary(drain: () => void): void {
   let isDraining = false;
   const once = (): void => {
@@ -69,7 +72,7 @@ export function onPrimary(drain: () => void): void {
     isDraining = true;
     drain();
   };
-  // Else Node ends a worker at once when the primary is gone.
+  // Otherwise Node ends a worker as soon as the primary disconnects.
   if (cluster.worker) cluster.worker.exitedAfterDisconnect = true;
   process.on('SIGINT', () => {});
   process.on('SIGHUP', () => {});
@@ -81,7 +84,10 @@ export function onPrimary(drain: () => void): void {
   });
 }
 
-/** In a worker: builds what the primary sends, and takes it over when the primary says that all could. */
+/**
+ * In a worker: builds the configuration that the primary sends. Activates it once the primary reports that all workers
+ * could build it.
+ */
 export function reloadWithPrimary(gateway: Pick<Gateway, 'prepare' | 'noteReload' | 'audit'>): void {
   const prepared = new Map<number, PreparedGeneration>();
   process.on('message', async (message: WorkerMessage) => {
@@ -114,54 +120,58 @@ export function reloadWithPrimary(gateway: Pick<Gateway, 'prepare' | 'noteReload
 interface ClusterOptions {
   readonly count: number;
   readonly log: Log;
-  /** The configuration as text, which every worker gets from here. */
+  /** Configuration as text, sent to every worker. */
   readonly text: string;
-  /** How workers that are asked to reload have it done. */
+  /** Returns the control that handles workers' reload requests. */
   reloads(): Promise<ReloadControl>;
 }
 
 interface Cluster {
-  /** Goes on with another configuration, all workers or none; rejects with what one of them could not do. */
+  /**
+   * Switches all workers or none to another configuration. Rejects with the problem of a worker that could not build
+   * it.
+   */
   swap(text: string): Promise<void>;
-  /** What every worker's `/readyz` tells of the last reload. */
+  /** Sets the state of the last reload that every worker's `/readyz` reports. */
   note(problem: string | undefined): void;
-  /** What all workers answer about a topic; one that takes too long is left out. */
+  /** Collects the values of all workers for a topic; omits workers that do not reply in time. */
   gather(topic: string): Promise<readonly unknown[]>;
-  /** Lets every worker finish its running answers, and kills it when that takes longer. */
+  /** Lets every worker finish its running responses, then kills those that take longer. */
   drain(withinMs: number): void;
-  /** Ends every worker at once. */
+  /** Stops every worker at once. */
   stop(): void;
-  /** The exit code, once all workers are gone: that of the first one when it could not start, else the worst. */
+  /** Exit code once all workers have ended: the first worker's if it could not start, else the highest. */
   readonly finished: Promise<number>;
 }
 
-/** A worker that dies sooner than this after its start makes the next one wait longer. */
+/** A worker that exits sooner than this after its start delays the start of the next one. */
 const STEADY_MS = 5_000;
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 10_000;
 
-/** How long a worker may take to end at once. */
+/** Time limit for a worker to stop at once. */
 const STOP_MS = 1000;
 
-/** How long a worker may take to build a configuration: each plugin has 30 s to set up. */
+/** Time limit for a worker to build a configuration: each plugin has 30 s to set up. */
 const PREPARE_MS = 100_000;
 
 interface Member {
   readonly number: number;
   readonly worker: Worker;
   isReady: boolean;
-  /** Which configuration it has, or is starting with. */
+  /** Version of the configuration that it runs or starts with. */
   version: number;
-  /** Resolves when it is ready, or gone. */
+  /** Resolves when it is ready or has ended. */
   readonly started: Promise<void>;
 }
 
-/** How long a reload waits for workers that are just starting; later ones are brought to it one by one. */
+/** Longest wait of a reload for workers that are starting. Later ones are updated one by one. */
 const STARTING_MS = 10_000;
 
 /**
- * Runs processes of this program on one port. The first starts alone: it makes what is made once (schema, first key), prints the
- * banner, and a configuration that cannot work ends the program here. One that dies later is replaced, at a bounded rate.
+ * Runs processes of this program on one port. The first worker starts alone: it creates the schema and the first key,
+ * and prints the banner. A configuration that cannot start ends the program there. A worker that exits later is
+ * replaced, at a bounded rate.
  */
 class WorkerCluster implements Cluster {
   readonly finished: Promise<number>;
@@ -203,7 +213,7 @@ class WorkerCluster implements Cluster {
     this.#text = text;
     this.#version += 1;
     for (const member of members) member.version = this.#version;
-    // Those that became ready meanwhile, with the former one.
+    // Update workers that became ready meanwhile with the former configuration.
     for (const member of this.#members.values()) if (member.isReady) void this.#catchUp(member);
   }
 
@@ -222,7 +232,7 @@ class WorkerCluster implements Cluster {
 
   #start(number: number): void {
     const startedAt = performance.now();
-    // docs/decisions/bytecode.md: V8 takes this flag on the command line alone.
+    // V8 accepts this flag on the command line alone (docs/decisions/bytecode.md).
     cluster.setupPrimary({ exec: PROGRAM, execArgv: [...process.execArgv, '--no-memory-reducer'] });
     const worker = cluster.fork({ [WORKER_VARIABLE]: String(number) });
     let onStarted: () => void = () => {};
@@ -248,7 +258,7 @@ class WorkerCluster implements Cluster {
         );
     });
     worker.once('exit', (code, signal) => {
-      // After what it said last has been read.
+      // Remove the worker after its last messages have been read.
       setImmediate(() => setImmediate(() => this.#connections.remove(worker)));
       this.#members.delete(number);
       onStarted();
@@ -293,18 +303,23 @@ class WorkerCluster implements Cluster {
     this.#pauses.add(pause);
   }
 
-  /** Brings a worker that started with a former configuration to the one that counts; one that cannot is replaced. */
+  /**
+   * Updates a worker that started with a former configuration. Replaces the worker if it cannot build the current one.
+   */
   async #catchUp(member: Member): Promise<void> {
     if (member.version === this.#version) return;
     member.version = this.#version;
     const id = this.#nextId();
     const problem = await this.#prepare(member, id, this.#text);
     if (problem === undefined) return send(member.worker, { tollgate: 'commit', id });
-    this.#log.error({ worker: member.number, problem }, 'a worker could not take the configuration of the others');
+    this.#log.error(
+      { worker: member.number, problem },
+      'a worker could not load the configuration of the others and is replaced',
+    );
     member.worker.process.kill('SIGKILL');
   }
 
-  /** Lets a worker build a configuration; returns what was wrong with it. */
+  /** Sends a configuration to a worker to build; resolves with the problem, if any. */
   async #prepare({ number, worker }: Member, id: number, text: string): Promise<string | undefined> {
     const isPrepared = (message: WorkerMessage): boolean => message.tollgate === 'prepared' && message.id === id;
     const reply = await exchange(worker, { tollgate: 'prepare', id, text }, isPrepared, PREPARE_MS);
@@ -317,7 +332,7 @@ class WorkerCluster implements Cluster {
     return values.filter((value) => value !== undefined);
   }
 
-  /** For a worker whose caller wants it. */
+  /** Reloads for a worker whose caller requested it. */
   async #reload(worker: Worker, { id, cause, actor }: WorkerMessage & { readonly tollgate: 'reload' }): Promise<void> {
     const control = await this.#reloads();
     const isTrial = cause === undefined || actor === undefined;
@@ -325,7 +340,7 @@ class WorkerCluster implements Cluster {
     send(worker, { tollgate: 'reloaded', id, report });
   }
 
-  /** Has a worker write an entry to the audit log. */
+  /** Sends an audit entry to a worker, which writes it to the audit log. */
   async audit(change: AuditChange): Promise<void> {
     const [member] = [...this.#members.values()].filter(({ isReady }) => isReady);
     const id = this.#nextId();
@@ -334,7 +349,7 @@ class WorkerCluster implements Cluster {
     if (reply?.tollgate !== 'audited' || !reply.isWritten) throw new Error('no worker could write it');
   }
 
-  /** What one worker answers, or undefined when it does not in time. */
+  /** Reads one worker's value for a topic; undefined if it does not reply in time. */
   async #read(worker: Worker, topic: string): Promise<unknown> {
     const id = this.#nextId();
     const isReply = (message: WorkerMessage): boolean => message.tollgate === 'answer' && message.id === id;
@@ -364,7 +379,7 @@ class WorkerCluster implements Cluster {
   }
 }
 
-/** Sends a message and waits for its reply; undefined when the worker ends before it, or takes too long. */
+/** Sends a message and waits for its reply; undefined if the worker ends first or takes too long. */
 function exchange(
   worker: Worker,
   message: WorkerMessage,
@@ -389,10 +404,13 @@ function exchange(
   });
 }
 
-/** After the drain's own deadline: how long a worker may take to close what it holds. */
+/** Time for a worker to close its resources after the drain deadline. */
 const CLOSE_MS = 15_000;
 
-/** How many processes the configuration asks for; throws when its store would give each of them keys and limits of its own. */
+/**
+ * Number of processes that the configuration requests. Throws if each process would have a store, and so keys and
+ * limits, of its own.
+ */
 export function countWorkers({
   config: { server, store },
   plugins: [plugin],
@@ -407,7 +425,7 @@ export function countWorkers({
   return count;
 }
 
-/** Runs the primary process: workers on one port, until a signal has drained them all. Sets the exit code. */
+/** Runs the primary process: workers on one port, until a signal drains them. Sets the exit code. */
 export async function runWorkers(
   count: number,
   loaded: LoadedConfig,

@@ -4,25 +4,25 @@ import type { Listener } from '../../core/http/lifecycle.ts';
 import { listen } from '../../core/http/server.ts';
 import { send, sendToPrimary, type WorkerMessage } from './messages.ts';
 
-/** Connections that wait for a worker; more are refused. */
+/** Most connections that wait for a worker; more are refused. */
 const MAX_WAITING = 4096;
 
 /**
- * The port of a gateway of workers. The first process has it, so that it stays open while workers die and start, and gives connections to
- * them in turn, one at a time each: one that is busy gets fewer. A connection is a worker's when that says so; if it dies before, another
- * gets it.
+ * Port of a gateway with workers. The primary holds it, so that it stays open while workers exit and start. It assigns
+ * connections to workers round robin, one at a time each, so that busy workers get fewer. A connection belongs to a
+ * worker once the worker confirms it. If the worker exits first, another one gets the connection.
  */
 export class Connections {
   readonly #server: Server;
   #bound: Promise<number> | undefined;
   #isEnding = false;
   readonly #waiting: Socket[] = [];
-  /** Workers that take connections, in turn; each with the connection that it was given and has not taken yet. */
+  /** Workers that accept connections, in order. The value is the connection assigned but not confirmed yet. */
   readonly #workers = new Map<Worker, Socket | undefined>();
 
   constructor() {
     this.#server = createServer({ pauseOnConnect: true, noDelay: true }, (socket) => {
-      // A caller that leaves before a worker has its connection.
+      // The caller may disconnect before a worker has its connection.
       socket.on('error', () => socket.destroy());
       if (this.#waiting.length >= MAX_WAITING) socket.destroy();
       else this.#waiting.push(socket);
@@ -30,7 +30,7 @@ export class Connections {
     });
   }
 
-  /** What a worker says about the port, if it is about that. */
+  /** Handles a worker's messages about the port; ignores others. */
   async receive(worker: Worker, message: WorkerMessage): Promise<void> {
     if (message.tollgate === 'taken') this.#taken(worker);
     if (message.tollgate === 'listen') send(worker, await this.#add(worker, message));
@@ -39,7 +39,7 @@ export class Connections {
     send(worker, { tollgate: 'unlistened' });
   }
 
-  /** From now on a worker gets connections; the first one has the port opened. */
+  /** Adds a worker that accepts connections. The first one opens the port. */
   async #add(worker: Worker, { host, port }: WorkerMessage & { readonly tollgate: 'listen' }): Promise<WorkerMessage> {
     try {
       this.#bound ??= listen(this.#server, host, port);
@@ -63,7 +63,9 @@ export class Connections {
     this.#give();
   }
 
-  /** A worker takes no more, or is gone: what it had not taken goes to another. */
+  /**
+   * Removes a worker that stops accepting connections or has ended. Its unconfirmed connection goes to another worker.
+   */
   remove(worker: Worker): void {
     const socket = this.#workers.get(worker);
     this.#workers.delete(worker);
@@ -72,7 +74,7 @@ export class Connections {
     this.#closeIfOver();
   }
 
-  /** Closes the port once no worker takes connections any more, or at once. */
+  /** Closes the port at once, or when no worker accepts connections any more. */
   end(isAtOnce: boolean): void {
     this.#isEnding = true;
     if (isAtOnce) this.#workers.clear();
@@ -97,40 +99,40 @@ export class Connections {
   }
 }
 
-/** In a worker: connections come from the primary, which has the port. */
+/** In a worker: receives connections from the primary, which holds the port. */
 export function createWorkerListener(): Listener {
   const open = new Set<Socket>();
   return {
     async listen(server, host, port) {
       process.on('message', (message: WorkerMessage, socket: unknown) => {
         if (message.tollgate !== 'connection') return;
-        // Before anything of it is read: from here on it is lost with this process.
+        // Confirm before reading: from here on the connection ends with this process.
         sendToPrimary({ tollgate: 'taken' });
         if (!(socket instanceof Socket)) return;
         if (open.size >= server.maxConnections) return void socket.destroy();
         open.add(socket);
         socket.once('close', () => open.delete(socket));
-        // As of a server's own connections: who has sent all may still read.
+        // Like a server's own connections: a client that has sent everything may still read.
         socket.allowHalfOpen = true;
         server.emit('connection', socket);
       });
       const reply = await requestPrimary({ tollgate: 'listen', host, port }, 'listening');
       if (reply?.tollgate !== 'listening') throw new Error('the first process of this gateway is gone');
       if (reply.problem) throw Object.assign(new Error(reply.problem.message), reply.problem);
-      // Begins to look for requests that come too slowly.
+      // Starts the timer that closes slow requests.
       server.emit('listening');
       return reply.port;
     },
     async close(server) {
       await requestPrimary({ tollgate: 'unlisten' }, 'unlistened');
       await Promise.all([...open].map((socket) => new Promise((resolve) => socket.once('close', resolve))));
-      // Ends the timer that looks for slow requests. Before, it would close idle connections too.
+      // Ends the timer that closes slow requests. Earlier, it would close idle connections too.
       server.close();
     },
   };
 }
 
-/** Requests something of the primary; undefined when it is gone. */
+/** Sends a request to the primary; resolves with undefined if it has ended. */
 function requestPrimary(message: WorkerMessage, reply: WorkerMessage['tollgate']): Promise<WorkerMessage | undefined> {
   return new Promise((resolve) => {
     const done = (received?: WorkerMessage): void => {

@@ -10,23 +10,23 @@ import type { Log } from '../../contract/plugin.ts';
 import type { ProcessState } from '../../core/plugins/gather.ts';
 import { systemUser } from '../io.ts';
 
-/** What one line to a control socket asks for, and what a gateway replies to it. */
+/** Reply of a gateway to each command, sent as one line to its control socket. */
 interface ControlReplies {
   readonly reload: ReloadReport;
   readonly compare: ReloadReport;
   readonly targets: RoutingState;
-  /** How the store does, as each of its processes finds, and what hooks came to in all of them. */
+  /** State of the store as each process sees it, and hook counts of all processes. */
   readonly status: { readonly stores: readonly string[]; readonly hooks: ProcessState['hooks'] };
 }
 
 type ControlCommand = keyof ControlReplies;
 
-/** What a gateway does for those who ask it. */
+/** Work that a gateway does for commands. */
 export interface ControlWork {
   readonly reloader: ReloadControl;
-  /** What all of its processes know of targets. */
+  /** State of the targets, from all processes. */
   routing(): Promise<RoutingState>;
-  /** How each of its processes does. */
+  /** State of each process. */
   processStates(): Promise<readonly ProcessState[]>;
 }
 
@@ -40,18 +40,18 @@ const REPLIES: { readonly [C in ControlCommand]: (work: ControlWork) => Promise<
   },
 });
 
-/** Longer names of a socket are refused by some systems (104 bytes on macOS, 108 on Linux). */
+/** Some systems refuse longer socket names (104 bytes on macOS, 108 on Linux). */
 const LONGEST_FOLDER = 80;
 
 const NAME = /^control-[0-9a-f]{8}\.sock$/;
 
-/** A command is a few words. */
+/** Longest command in bytes. */
 const MAX_BYTES = 1024;
 
-/** How long a gateway may take to reload: each plugin has 30 s to set up. */
+/** Time limit for a gateway to reload: each plugin has 30 s to set up. */
 const REPLY_MS = 120_000;
 
-/** Where the gateways on a data folder have their control sockets: in it, unless its name is too long for a socket's. */
+/** Folder of the control sockets: the data folder, or a temporary one if its name is too long for a socket. */
 function controlFolder(dataDir: string): string {
   if (Buffer.byteLength(dataDir) <= LONGEST_FOLDER) return dataDir;
   const short = createHash('sha256').update(dataDir).digest('hex').slice(0, 16);
@@ -59,8 +59,8 @@ function controlFolder(dataDir: string): string {
 }
 
 /**
- * Listens for `tollgate reload`, `targets` and `status` on a socket that only this user may open. A gateway that cannot have one runs
- * without; SIGHUP works there too. Returns how to stop.
+ * Listens for `tollgate reload`, `targets` and `status` on a socket that only this user may open. If the socket cannot
+ * be created, the gateway runs without it; SIGHUP works there too. Returns a function that stops it.
  */
 export async function openControl(dataDir: string, work: ControlWork, log: Log): Promise<() => void> {
   const server = net.createServer((socket) => replyToCommand(socket, work));
@@ -77,7 +77,7 @@ export async function openControl(dataDir: string, work: ControlWork, log: Log):
   return () => void server.close();
 }
 
-/** Resolves when it listens; the socket is born with the rights of its owner alone. */
+/** Resolves when it listens. The socket is created with the owner's permissions alone. */
 function listenPrivately(server: net.Server, file: string): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
@@ -96,7 +96,7 @@ function listenPrivately(server: net.Server, file: string): Promise<void> {
 function replyToCommand(socket: net.Socket, work: ControlWork): void {
   let text = '';
   socket.setEncoding('utf8');
-  // The command that requested it has ended; the reload goes on.
+  // The command that requested it has ended; the reload continues.
   socket.on('error', () => {});
   socket.on('data', async (part: string) => {
     text += part;
@@ -108,7 +108,7 @@ function replyToCommand(socket: net.Socket, work: ControlWork): void {
     try {
       socket.end(`${JSON.stringify({ pid: process.pid, ...(await REPLIES[command](work)) })}\n`);
     } catch {
-      // It hears that the gateway gave no reply.
+      // The command sees that the gateway did not reply.
       socket.destroy();
     }
   });
@@ -118,10 +118,10 @@ function isCommand(text: string): text is ControlCommand {
   return Object.hasOwn(REPLIES, text);
 }
 
-/** What one gateway replies to a command. */
+/** One gateway's reply to a command. */
 export type ControlReply<C extends ControlCommand> = ControlReplies[C] & { readonly pid: number };
 
-/** Sends a command to every gateway that runs on a data folder; sockets without a listener are removed. */
+/** Sends a command to every gateway that runs on a data folder. Removes sockets without a listener. */
 export async function callGateways<C extends ControlCommand>(
   dataDir: string,
   command: C,
@@ -139,7 +139,7 @@ function listSockets(folder: string): readonly string[] {
   }
 }
 
-/** What a gateway replies; undefined when it no longer runs. */
+/** Reads a gateway's reply; undefined if it no longer runs. */
 function callGateway(file: string, command: ControlCommand): Promise<object | undefined> {
   return new Promise((resolve, reject) => {
     const socket = net.connect(file);

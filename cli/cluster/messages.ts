@@ -4,47 +4,47 @@ import type { AuditActor, AuditChange } from '../../contract/audit.ts';
 import type { ReloadReport } from '../../contract/gateway.ts';
 import type { Gatherer, Readers } from '../../core/plugins/gather.ts';
 
-/** What the processes of one gateway send each other. */
+/** Messages between the processes of one gateway. */
 export type WorkerMessage =
   | { readonly tollgate: 'ready' }
   | { readonly tollgate: 'drain' | 'stop' }
-  /** A worker serves connections of this port, which the primary has; and no longer. */
+  /** A worker starts or stops serving connections of this port, which the primary holds. */
   | { readonly tollgate: 'listen'; readonly host: string; readonly port: number }
   | { readonly tollgate: 'listening'; readonly port: number; readonly problem?: ListenProblem }
   | { readonly tollgate: 'unlisten' | 'unlistened' }
-  /** A connection, sent with its socket; and that the worker has it. */
+  /** A connection, sent with its socket, and the worker's confirmation. */
   | { readonly tollgate: 'connection' | 'taken' }
   | { readonly tollgate: 'gather'; readonly id: number; readonly topic: string }
   | { readonly tollgate: 'read'; readonly id: number; readonly topic: string }
   | { readonly tollgate: 'answer'; readonly id: number; readonly value: unknown }
   | { readonly tollgate: 'gathered'; readonly id: number; readonly values: readonly unknown[] }
-  /** A worker wants the configuration, and gets it as the primary read it. */
+  /** A worker requests the configuration, as the primary read it. */
   | { readonly tollgate: 'configure' }
   | { readonly tollgate: 'configuration'; readonly text: string }
-  /** A reload, in two halves: every worker builds, then all take over or none. */
+  /** Two-phase reload: every worker builds, then all activate or none. */
   | { readonly tollgate: 'prepare'; readonly id: number; readonly text: string }
   | { readonly tollgate: 'prepared'; readonly id: number; readonly problem?: string }
   | { readonly tollgate: 'commit' | 'abandon'; readonly id: number }
-  /** A worker's caller wants a reload, or to know what one would change; the primary does it. */
+  /** A worker's caller requests a reload or a comparison; the primary runs it. */
   | { readonly tollgate: 'reload'; readonly id: number; readonly cause?: string; readonly actor?: AuditActor }
   | { readonly tollgate: 'reloaded'; readonly id: number; readonly report: ReloadReport }
-  /** One worker writes an entry to the audit log, for the primary, which has no store. */
+  /** One worker writes an audit entry for the primary, which has no store. */
   | { readonly tollgate: 'audit'; readonly id: number; readonly change: AuditChange }
   | { readonly tollgate: 'audited'; readonly id: number; readonly isWritten: boolean }
-  /** What `/readyz` tells of the last reload. */
+  /** State of the last reload for `/readyz`. */
   | { readonly tollgate: 'note'; readonly problem?: string };
 
-/** Why the port could not be had, as Node says it. */
+/** Reason why the port could not be opened, in Node's words. */
 interface ListenProblem {
   readonly message: string;
   readonly code?: string | undefined;
   readonly syscall?: string | undefined;
 }
 
-/** How long the workers have to answer; one that does not is left out. */
+/** Time limit for workers to reply; late ones are omitted. */
 export const GATHER_MS = 2000;
 
-/** For a worker: answers what other workers ask, and asks them through the primary process. */
+/** In a worker: replies to reads of other workers, and reads from them through the primary. */
 export function createWorkerGatherer(): Gatherer {
   let readers: Readers = new Map();
   const waiting = new Map<number, (values: readonly unknown[]) => void>();
@@ -52,7 +52,7 @@ export function createWorkerGatherer(): Gatherer {
   process.on('message', async (message: WorkerMessage | null) => {
     if (message?.tollgate === 'gathered') waiting.get(message.id)?.(message.values);
     if (message?.tollgate !== 'read') return;
-    // One that fails answers nothing: the process that asks goes on without it.
+    // A reader that fails sends no value: the process that asked continues without it.
     const value = await Promise.resolve()
       .then(readers.get(message.topic))
       .catch(() => undefined);
@@ -71,7 +71,7 @@ export function createWorkerGatherer(): Gatherer {
           waiting.delete(id);
           resolve(values);
         };
-        // The primary is gone, so this worker is on its way out: its own answer is what is left.
+        // The primary has ended, so this worker will too: only its own value is left.
         const timer = setTimeout(async () => done([await readers.get(topic)?.()]), 2 * GATHER_MS);
         waiting.set(id, done);
         sendToPrimary({ tollgate: 'gather', id, topic });
@@ -79,22 +79,22 @@ export function createWorkerGatherer(): Gatherer {
   };
 }
 
-/** Sends to a worker; nothing happens when it is gone. */
+/** Sends to a worker; does nothing if it has ended. */
 export function send(worker: Worker, message: WorkerMessage): void {
   if (worker.isConnected()) worker.send(message, () => {});
 }
 
-/** Sends to the primary process; nothing happens when it is gone. */
+/** Sends to the primary process; does nothing if it has ended. */
 export function sendToPrimary(message: WorkerMessage): void {
   if (process.connected) process.send?.(message, undefined, {}, () => {});
 }
 
-/** A configuration as it was read, as text: for another process that is to have the very same one. */
+/** Serializes a raw configuration, for another process that must use exactly the same one. */
 export function writeRawConfig({ positions, texts, secrets, ...rest }: RawConfig): string {
   return JSON.stringify({ ...rest, positions: [...positions], texts: [...texts], secrets: [...secrets] });
 }
 
-/** The configuration that {@link writeRawConfig} wrote. */
+/** Parses the text of {@link writeRawConfig}. */
 export function parseRawConfig(text: string): RawConfig {
   const { positions, texts, secrets, ...rest } = JSON.parse(text) as Written;
   return Object.freeze({ ...rest, positions: new Map(positions), texts: new Map(texts), secrets: new Map(secrets) });

@@ -8,7 +8,7 @@ import { PROVIDER_OPTIONS } from '../../plugins/providers/kit/options.ts';
 const STYLE =
   'body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:72rem;padding:0 1rem}table{border-collapse:collapse;width:100%}td,th{border:1px solid #ccc;padding:.3rem .5rem;text-align:left;vertical-align:top}code{font-size:.9em}';
 
-/** The keys of the configuration as a page of HTML: a table for core's own keys, and one for each built-in plugin that has options. */
+/** Renders the configuration keys as HTML: one table for core's keys, and one per built-in plugin with options. */
 export function renderConfigPage(plugins: readonly PluginSchema[]): string {
   const tables = Object.entries(listSections(plugins))
     .map(([title, schema]) => ({ title, rows: rowsOf(schema, '') }))
@@ -27,7 +27,10 @@ ${tables.map(({ title, rows }) => `<h2 id="${title}">${title}</h2>\n<table>\n${h
 `;
 }
 
-/** By title: a key of core, or a plugin as `providers.openai`. What every provider takes is left out at each. */
+/**
+ * Lists sections by title: a key of core, or a plugin such as `providers.openai`. Options of every provider are omitted
+ * at each one.
+ */
 function listSections(plugins: readonly PluginSchema[]): Readonly<Record<string, Schema>> {
   const core = topLevel(plugins);
   const groupOf = (kind: string) => GROUP_NAMES.find((group) => GROUPS[group].kind === kind) ?? kind;
@@ -48,7 +51,7 @@ function listSections(plugins: readonly PluginSchema[]): Readonly<Record<string,
   };
 }
 
-/** The properties as rows of a table, nested ones as `cors.origins`. */
+/** Table rows of the properties; nested ones are named like `cors.origins`. */
 function rowsOf(schema: Schema, prefix: string): readonly string[] {
   const properties = asSchema(schema['properties']) ?? {};
   const required = Array.isArray(schema['required']) ? schema['required'] : [];
@@ -106,13 +109,13 @@ function row(cells: readonly string[], tag = 'td'): string {
   return `<tr>${cells.map((cell) => `<${tag}>${toHtml(cell)}</${tag}>`).join('')}</tr>\n`;
 }
 
-/** Text with `code` between backticks. */
+/** Converts text with `code` in backticks to HTML. */
 function toHtml(text: string): string {
   const escaped = text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
   return escaped.replaceAll(/`([^`]*)`/g, '<code>$1</code>');
 }
 
-/** Sections have tables of their own. */
+/** Removes properties that have a table of their own. */
 function withoutMembers(properties: Readonly<Record<string, Schema>>): Readonly<Record<string, Schema>> {
   const own = Object.entries(properties).map(([name, schema]) => [
     name,

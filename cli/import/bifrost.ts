@@ -15,9 +15,8 @@ import {
 import { findVendor } from './vendors.ts';
 
 /**
- * Reads a `config.json` of Bifrost. Its callers write `provider/model`, which works as it is; a provider with several keys becomes
- * an instance for each, and an alias for each model.
- *
+ * Reads a `config.json` of Bifrost. Its callers write `provider/model`, which needs no change. A provider with several
+ * keys becomes one instance per key and one alias per model.
  * @see https://docs.getbifrost.ai/deployment-guides/config-json/schema-reference
  */
 export function importBifrost(file: Fields): Imported {
@@ -50,7 +49,7 @@ const PROVIDER: Readonly<Record<string, FieldRule>> = Object.freeze({
     'impossible',
     'plans and keys limit calls at once; the policy overload keeps the gateway from taking more than it can work on',
   ],
-  proxy_config: ['emulated', 'the option proxy of the provider: docs/operate.md'],
+  proxy_config: ['emulated', 'the option proxy of the provider: docs/how-to/use-an-https-proxy.md'],
   send_back_raw_response: [
     'impossible',
     'what a vendor answers beyond the format is passed on where the format lets it',
@@ -110,7 +109,7 @@ function readProvider(draft: Draft, name: string, provider: Fields): void {
   }
 }
 
-/** Whether keys differ by their text and weight alone: then they are several keys of one provider here too. */
+/** True if keys differ by text and weight alone: then they stay keys of one provider. */
 function isPool(keys: readonly Fields[]): boolean {
   const bare = keys.map(({ value, name: _, weight: __, id: ___, description: ____, ...rest }) => ({
     ...rest,
@@ -175,7 +174,7 @@ function readKey(draft: Draft, key: Fields, { at, vendor, network }: Place, more
 
 function readHeaders(draft: Draft, network: Fields, at: string, vendor: string): Options {
   const headers = Object.entries(objectOf(network['extra_headers'])).flatMap(([name, value]) => {
-    // Headers often hold keys, and their names do not say so.
+    // Headers often hold keys, whatever their names.
     const text = draft.secret(value, `${at}: extra_headers.${name}`, importedVariable(vendor, name));
     return text === undefined ? [] : [[name, text] as const];
   });

@@ -5,27 +5,29 @@ import { isObject, type Json } from '../../contract/json.ts';
 /** A map of a configuration. */
 export type Options = { readonly [key: string]: Json };
 
-/** What became of a field of another gateway's configuration: it works as it did, works in our way, or has no counterpart. */
+/**
+ * Outcome for a field of another gateway's configuration: same effect, same effect by other means, or no counterpart.
+ */
 export type FindingKind = 'kept' | 'emulated' | 'impossible';
 
 export interface Finding {
-  /** Where it stands in the file that was read, such as `model_list[0].litellm_params.rpm`. */
+  /** Position in the file that was read, such as `model_list[0].litellm_params.rpm`. */
   readonly at: string;
   readonly kind: FindingKind;
-  /** How it is kept or emulated, or why it cannot be; never a value of the file. */
+  /** Explanation of the outcome; never contains a value of the file. */
   readonly note: string;
 }
 
-/** What an import comes to. */
+/** Result of an import. */
 export interface Imported {
-  /** The configuration, as `tollgate.config.yaml` gets it. */
+  /** Content of the new `tollgate.config.yaml`. */
   readonly config: Options;
   readonly findings: readonly Finding[];
-  /** Secrets that stood in the file as they are, by the variables that stand for them now. */
+  /** Plain-text secrets of the file, by the variables that replace them. */
   readonly secrets: ReadonlyMap<string, string>;
 }
 
-/** A target of an alias before it is written down. */
+/** Target of an alias before it is written. */
 export interface DraftTarget {
   /** `instance/model`. */
   readonly to: string;
@@ -33,7 +35,7 @@ export interface DraftTarget {
   readonly order?: number;
 }
 
-/** An alias before it is written down. */
+/** Alias before it is written. */
 export interface DraftAlias {
   readonly targets: readonly DraftTarget[];
   readonly strategy?: 'fallback' | 'weighted' | 'least-latency';
@@ -41,38 +43,40 @@ export interface DraftAlias {
   readonly timeouts?: Options;
 }
 
-/** What a vendor is called with. */
+/** Plugin and options that call a vendor. */
 export interface DraftProvider {
   readonly plugin: string;
   readonly options: Options;
 }
 
-/** A configuration that grows while another gateway's file is read. */
+/** Configuration under construction while another gateway's file is read. */
 export interface Draft {
   note(kind: FindingKind, at: string, note: string): void;
   /**
-   * What stands for a secret in the new configuration: a reference to the variable that the file names, or to `variable`, which no
-   * environment may have yet.
+   * Replaces a secret by a reference to the variable that the file names, or to `variable`, which must be set later.
    */
   secret(value: unknown, at: string, variable: string): string | undefined;
-  /** A text of the file, with its variable as a reference. */
+  /** Text of the file, with its variable as a reference. */
   text(value: unknown): string | undefined;
-  /** The name of the instance with this plugin and these options; each is there once, and has the name that its callers know, where it has one. */
+  /**
+   * Returns the instance with this plugin and these options. Creates it once, under the name that its callers know, if
+   * any.
+   */
   provider(wanted: DraftProvider, known?: string): string;
-  /** The instance whose models a name would be one of. */
+  /** Returns the instance that owns models of this name. */
   ownerOf(name: string): string | undefined;
-  /** Lets an instance take a model. */
+  /** Adds a model to an instance. */
   model(instance: string, model: string): void;
   alias(name: string, alias: DraftAlias): void;
-  /** What is set of the rest of the configuration, by section and name: `policies`, `pii`. */
+  /** Sets options of another section, by section and name: `policies`, `pii`. */
   section(section: string, name: string, options: Json): void;
   result(): Imported;
 }
 
-/** An alias has at most this many targets. */
+/** Maximum targets of an alias. */
 const MAX_TARGETS = 16;
 
-/** Starts a draft; `variableOf` says which variable a text of the file stands for, if it stands for one. */
+/** Starts a draft; `variableOf` returns the environment variable that a text of the file refers to, if any. */
 export function createDraft(variableOf: (text: string) => string | undefined): Draft {
   const findings: Finding[] = [];
   const secrets = new Map<string, string>();
@@ -133,7 +137,7 @@ export function createDraft(variableOf: (text: string) => string | undefined): D
   };
 }
 
-/** The name, or the first of `name2`, `name3`, … that is not taken. */
+/** Returns the name, or the first free one of `name2`, `name3`, … */
 function freeName(name: string, separator: string, isTaken: (name: string) => boolean): string {
   for (let count = 1; ; count += 1) {
     const free = count === 1 ? name : `${name}${separator}${count}`;
@@ -143,13 +147,13 @@ function freeName(name: string, separator: string, isTaken: (name: string) => bo
 
 function writeProvider(name: string, { plugin, options }: DraftProvider, models: ReadonlySet<string>): Options {
   const any = models.has('*') || plugin === 'openai-compatible';
-  // A name that the built-in list has already is the same model; with `+` an older or finer name works too.
+  // A name in the built-in list is the same model; `+` also allows older and more specific names.
   const list = any ? ['*'] : [...models].map((model) => `+${model}`);
   const open = OPEN_PLUGINS.has(plugin) || list.length === 0;
   return { ...(name !== plugin && { plugin }), ...options, ...(!open && { models: list }) };
 }
 
-/** Plugins that take any name of a model by themselves. */
+/** Plugins that accept any model name by default. */
 const OPEN_PLUGINS: ReadonlySet<string> = new Set(['azure', 'ollama', 'openrouter']);
 
 function writeAlias({ targets, strategy, onOverflow, timeouts }: DraftAlias): Json {
@@ -169,12 +173,12 @@ function writeAlias({ targets, strategy, onOverflow, timeouts }: DraftAlias): Js
   return list.length === 1 ? (list[0] ?? '') : list;
 }
 
-/** What is done with a field that no rule needs to look at. */
+/** Fixed outcome of a field. */
 export type FieldRule = readonly [kind: FindingKind, note: string];
 
 /**
- * Tells what becomes of the fields of a map that a table has a rule for; of others that nothing is known of them. `read` has those
- * that the import reads itself, which say what they come to.
+ * Records the outcome of each field that a table has a rule for, and reports other fields as unknown. `read` lists
+ * fields that the import reads and reports itself.
  */
 export function noteFields(
   draft: Draft,
@@ -198,7 +202,7 @@ const SECRET: FieldRule = [
   'a secret of a kind that this import does not know: it is left out, and stands in no file that was written',
 ];
 
-/** Whether a field, or one within it, is called as secrets are. */
+/** True if the name of a field, or of one within it, suggests a secret. */
 function holdsSecret(field: string, value: unknown): boolean {
   if (isObject(value)) return Object.entries(value).some(([name, each]) => holdsSecret(name, each));
   return typeof value === 'string' && SECRET_NAME.test(field);
@@ -207,20 +211,20 @@ function holdsSecret(field: string, value: unknown): boolean {
 const SECRET_NAME =
   /(^|[_-])(key|token|secret|passwords?|pwd|credentials?|signature)$|(api|access|private|secret)[_-]?key|password|_token/i;
 
-/** What is known of a map of another gateway: nothing. */
+/** Unchecked map of another gateway's configuration. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** The value as a map; an empty one for anything else. */
+/** Returns the value if it is a map, else an empty map. */
 export function objectOf(value: unknown): Fields {
   return isObject(value) ? value : {};
 }
 
-/** The value as a list; an empty one for anything else. */
+/** Returns the value if it is a list, else an empty list. */
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** A variable for a secret that stood in a file: not the usual one, which the file may name for another secret. */
+/** Variable for a plain-text secret. It avoids the usual name, which the file may use for another secret. */
 export function importedVariable(...words: readonly string[]): string {
   return `IMPORTED_${words
     .join('_')

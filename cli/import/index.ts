@@ -9,12 +9,12 @@ import type { CommandContext } from '../io.ts';
 import { CliError, createIo, EXIT } from '../io.ts';
 import type { Fields, Finding, FindingKind, Imported } from './draft.ts';
 
-/** A gateway whose configuration can be read. */
+/** Gateway whose configuration can be imported. */
 interface Gateway {
   readonly title: string;
-  /** The port that its callers know, so that they change nothing. */
+  /** Its default port, so that callers change nothing. */
   readonly port: number;
-  /** What its file is called where a folder is named; by default each YAML and JSON file of it. */
+  /** Base names of its files within a folder; default: every YAML and JSON file. */
   readonly file?: readonly string[];
   load(): Promise<(files: ReadonlyMap<string, Fields>) => Imported>;
 }
@@ -45,7 +45,10 @@ const CONFIG = 'tollgate.config.yaml';
 const MAX_BYTES = 10 * 1024 * 1024;
 const MAX_FILES = 1000;
 
-/** `tollgate store import` and `tollgate config import`: a file of `tollgate store export`, or the configuration of another gateway. */
+/**
+ * `tollgate store import` and `tollgate config import`: imports a file of `tollgate store export`, or the configuration
+ * of another gateway.
+ */
 export async function runImport(context: CommandContext): Promise<void> {
   const [what = '', source] = context.args;
   const gateway = Object.hasOwn(GATEWAYS, what) ? GATEWAYS[what] : undefined;
@@ -82,7 +85,7 @@ function only(files: ReadonlyMap<string, Fields>): Fields {
   return [...files.values()][0] ?? {};
 }
 
-/** The files of another gateway, by their names without an ending. */
+/** Reads the files of another gateway, by their names without extension. */
 function readSource(source: string, { title, file: names }: Gateway): ReadonlyMap<string, Fields> {
   const stats = statSync(source, { throwIfNoEntry: false });
   if (!stats) throw new CliError(`${source} does not exist`, EXIT.usage, 'Name the file, or the folder that holds it.');
@@ -101,7 +104,7 @@ function readSource(source: string, { title, file: names }: Gateway): ReadonlyMa
         : 'It is looked for in files .json and .yaml; or name the file.',
     );
   if (found.length > (names ? 1 : MAX_FILES))
-    throw new CliError(`${source} has ${found.length} files that could be meant`, EXIT.usage, 'Name the one file.');
+    throw new CliError(`${source} has ${found.length} possible files`, EXIT.usage, 'Name one of them.');
   return new Map(found.map((file) => [aliasName(file), readFields(file)]));
 }
 
@@ -127,7 +130,11 @@ function readFields(file: string): Fields {
       'Only files that the other gateway reads can be imported.',
     );
   }
-  throw new CliError(`${file} holds no map of settings`, EXIT.config, 'Is it the configuration?');
+  throw new CliError(
+    `${file} does not contain a map of settings`,
+    EXIT.config,
+    'Check that it is the configuration of that gateway.',
+  );
 }
 
 async function writeImport(context: CommandContext, gateway: Gateway, imported: Imported): Promise<void> {
@@ -200,7 +207,7 @@ function lineOf({ kind, at, note }: Finding): string {
   return `${kind} ${at}: ${note}`;
 }
 
-/** What `tollgate check` would say of the new file, such as a variable that is not set. */
+/** Notes the problems that `tollgate check` would report for the new file, such as a variable that is not set. */
 async function noteProblems(cwd: string, note: (text: string) => void): Promise<void> {
   try {
     await loadConfig({ cwd, env: process.env, configPath: path.join(cwd, CONFIG) });

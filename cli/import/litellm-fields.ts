@@ -1,6 +1,6 @@
 import type { DraftAlias, FieldRule } from './draft.ts';
 
-// What becomes of fields of LiteLLM’s configuration that need no further look; from https://docs.litellm.ai/docs/proxy/config_settings.
+// Outcome of LiteLLM fields that need no further reading, from https://docs.litellm.ai/docs/proxy/config_settings.
 
 const RETRIES: FieldRule = ['emulated', 'Tollgate decides by itself what is tried again: docs/routing.md#retries'];
 
@@ -135,7 +135,7 @@ export const PARAMS: Readonly<Record<string, FieldRule>> = Object.freeze({
   aws_web_identity_token: ['emulated', 'the option webIdentityTokenFile of aws names a file with the token'],
 });
 
-/** The variables that LiteLLM reads where a deployment names no key. @see https://docs.litellm.ai/docs/providers */
+/** Variables that LiteLLM reads for a deployment without a key. @see https://docs.litellm.ai/docs/providers */
 export const OWN_VARIABLES: Readonly<Record<string, string>> = Object.freeze({
   anthropic: 'ANTHROPIC_API_KEY',
   azure: 'AZURE_API_KEY',
@@ -169,7 +169,7 @@ export const INFO: Readonly<Record<string, FieldRule>> = Object.freeze({
   supports_function_calling: ['kept', 'the table of models knows it'],
 });
 
-/** `routing_strategy`: ours, and what becomes of it. */
+/** `routing_strategy`: our strategy, and the outcome. */
 export const STRATEGY: Readonly<Record<string, readonly [NonNullable<DraftAlias['strategy']>, FieldRule]>> =
   Object.freeze({
     'simple-shuffle': ['weighted', ['kept', 'strategy: weighted']],
@@ -196,13 +196,13 @@ export const CALLBACKS: Readonly<Record<string, FieldRule>> = Object.freeze({
   datadog: ['emulated', 'the policy otel sends spans to Datadog: docs/operate.md'],
 });
 
-/** Guardrails by kind: the policy that does the same, and how. */
+/** Guardrails by kind: the equivalent policy, and a note. */
 export const GUARDRAILS: Readonly<Record<string, readonly [policy: string, note: string]>> = Object.freeze({
   presidio: ['pii', 'the guardrail pii masks by forms and check digits, without a service'],
   'hide-secrets': ['pii', 'the guardrail pii masks secrets of known forms'],
 });
 
-// What is read, and says itself what it comes to.
+// Sections that the import reads and reports itself.
 
 export const SECTIONS_READ = Object.freeze([
   'model_list',

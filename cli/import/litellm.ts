@@ -58,7 +58,7 @@ interface Deployment extends DraftTarget {
 }
 type Groups = ReadonlyMap<string, readonly Deployment[]>;
 
-/** The deployments by their names, and those that fallbacks name by `model_info.id`. */
+/** Deployments by name, and by `model_info.id`, which fallbacks may use. */
 interface Deployments {
   readonly groups: Groups;
   readonly byId: Groups;
@@ -85,7 +85,7 @@ function readDeployments(draft: Draft, file: Fields, settings: Fields): Deployme
   return { groups, byId };
 }
 
-/** A deployment with the values of the credential that it names. */
+/** Merges the credential that a deployment names into it. */
 function withCredential(draft: Draft, entry: unknown, list: unknown, at: string): unknown {
   const { litellm_credential_name: name, ...params } = objectOf(objectOf(entry)['litellm_params']);
   if (name === undefined) return entry;
@@ -146,7 +146,10 @@ function readDeployment(draft: Draft, entry: unknown, at: string, settings: Fiel
   };
 }
 
-/** The key of a deployment; without one LiteLLM takes that of the environment, which goes to no address of one’s own here. */
+/**
+ * Reads the key of a deployment. Without one LiteLLM uses that of the environment; here that key is not sent to a
+ * custom address.
+ */
 function readKey(draft: Draft, params: Fields, place: string, vendor: string): string | undefined {
   const own = draft.secret(params['api_key'], `${place}.api_key`, importedVariable(vendor, 'API_KEY'));
   const isElsewhere = vendor !== 'azure' && (params['api_base'] ?? params['base_url']) !== undefined;
@@ -155,10 +158,10 @@ function readKey(draft: Draft, params: Fields, place: string, vendor: string): s
   return Object.hasOwn(OWN_VARIABLES, vendor) ? `\${${OWN_VARIABLES[vendor]}}` : undefined;
 }
 
-/** `vendor/model`; a name without a vendor belongs to the one whose models begin so. */
+/** Splits `vendor/model`. A name without a vendor belongs to the vendor whose model names begin like it. */
 function splitModel(text: string): { readonly vendor: string; readonly model: string } {
   const cut = text.indexOf('/');
-  // Which of Bedrock’s interfaces is asked, Tollgate decides by the model.
+  // Tollgate chooses Bedrock’s interface by the model.
   if (cut > 0) return { vendor: text.slice(0, cut), model: text.slice(cut + 1).replace(/^(converse|invoke)\//, '') };
   const vendor = BEGINNINGS.find(([begin]) => begin.test(text))?.[1] ?? 'openai';
   return { vendor, model: text };
@@ -181,7 +184,7 @@ function readAwsKey(draft: Draft, params: Fields, place: string) {
   };
 }
 
-/** An application that signs in to Microsoft Entra in place of a key. */
+/** Reads a Microsoft Entra application that replaces a key. */
 function readEntra(draft: Draft, params: Fields, place: string): Options | undefined {
   const clientSecret = draft.secret(
     params['client_secret'],
@@ -201,7 +204,7 @@ function readEntra(draft: Draft, params: Fields, place: string): Options | undef
   return isWhole ? found : undefined;
 }
 
-/** The key of a service account: its JSON, or the path of the file that has it. */
+/** Reads a service account key: its JSON, or the path of its file. */
 function readServiceAccount(draft: Draft, params: Fields, place: string): string | undefined {
   const given = params['vertex_credentials'];
   if (typeof given !== 'string' || given.startsWith('os.environ/') || given.trimStart().startsWith('{'))
@@ -218,7 +221,7 @@ function readHeaders(draft: Draft, params: Fields, place: string, vendor: string
       draft.note('impossible', at, 'no header can be called so');
       return [];
     }
-    // Headers often hold keys, and their names do not say so.
+    // Headers often hold keys, whatever their names.
     const text = draft.secret(value, at, importedVariable(vendor, name));
     return text === undefined ? [] : [[name, text] as const];
   });
@@ -232,7 +235,7 @@ function readHeaders(draft: Draft, params: Fields, place: string, vendor: string
   return { ...(organization !== undefined && { 'openai-organization': organization }), ...Object.fromEntries(entries) };
 }
 
-/** A name of a header (RFC 9110). */
+/** Header name (RFC 9110). */
 const HEADER = /^[!#$%&'*+.^_`|~\w-]+$/;
 
 function readPrices(draft: Draft, fields: Fields, place: string, model: string): Options | undefined {
@@ -242,7 +245,7 @@ function readPrices(draft: Draft, fields: Fields, place: string, model: string):
   return { [model]: { input: perMillion(input), output: perMillion(output) } };
 }
 
-/** A price of one token as that of a million, without the noise of binary fractions. */
+/** Converts the price of a token to that of a million, without binary rounding noise. */
 function perMillion(price: number): number {
   return Number((price * 1_000_000).toPrecision(12));
 }
@@ -266,7 +269,7 @@ function isSeconds(value: unknown): value is number {
   return typeof value === 'number' && value > 0 && value <= 3600;
 }
 
-/** What calls of the alias are sent with where the caller says nothing. */
+/** Reads default parameters of the alias’s calls. */
 function readAliasParameters(draft: Draft, params: Fields, place: string): Options {
   const chosen = ['temperature', 'top_p', 'reasoning_effort'].filter((field) => params[field] !== undefined);
   if (chosen.length > 0)
@@ -337,7 +340,7 @@ function composeAlias(
   return { targets, strategy, timeouts: deployments[0]?.clocks ?? {} };
 }
 
-/** An alias of the name, unless it is what a provider’s own model is called anyway. */
+/** Writes an alias, except when its name already belongs to a provider’s own model. */
 function writeAlias(draft: Draft, name: string, alias: DraftAlias): void {
   const [only] = alias.targets;
   if (alias.targets.length === 1 && only?.to === name) return;
@@ -351,7 +354,8 @@ function writeAlias(draft: Draft, name: string, alias: DraftAlias): void {
   const star = name.indexOf('*');
   if (star >= 0 && star < name.length - 1)
     return void draft.note('impossible', `model_list: ${printable(name)}`, 'an alias may have one * at its end only');
-  // A star of theirs stands for what a star of the name stands for; one of ours for the whole name behind its last slash.
+  // A star in LiteLLM stands for the text matched by the star of the name. Here it stands for everything after the last
+  // slash of the name.
   const targets = alias.targets.map((target) => ({ ...target, to: target.to.replace(/\/[^/*]*\*$/, '/*') }));
   draft.alias(name, { ...alias, targets });
 }
@@ -402,7 +406,7 @@ function readCallbacks(draft: Draft, settings: Fields): void {
     }
 }
 
-/** What may stand in a report: short, without control characters. */
+/** Shortens a text for a report and removes control characters. */
 function printable(text: string): string {
   return text.replace(/[^\w.:/ -]/g, '?').slice(0, 60);
 }

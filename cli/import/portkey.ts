@@ -14,14 +14,13 @@ import {
 import { findVendor, variableOf } from './vendors.ts';
 
 /**
- * Reads configs of the Portkey gateway, as they stand in `x-portkey-config` or come from its API: each becomes an alias of its name.
- *
+ * Reads configs of the Portkey gateway, as in `x-portkey-config` or from its API. Each becomes an alias of its name.
  * @see https://portkey.ai/docs/api-reference/inference-api/config-object
  */
 export function importPortkey(configs: ReadonlyMap<string, Fields>): Imported {
   const draft = createDraft(() => undefined);
   for (const [name, file] of configs) {
-    // Its API wraps a config, and some write the fields in camelCase.
+    // Portkey's API wraps a config, and some configs use camelCase.
     const config = snakeCase(objectOf(file['config'] ?? file));
     const at = configs.size === 1 ? '' : `${name}: `;
     if (modeOf(config) === 'conditional') writeConditions(draft, name, config, at);
@@ -35,7 +34,7 @@ function modeOf(config: Fields): string {
   return String(mode ?? type ?? 'single');
 }
 
-/** An alias of a config, or of one of its targets. */
+/** Writes an alias for a config or for one of its targets. */
 function writeConfig(draft: Draft, name: string, config: Fields, step: Step): void {
   const { at } = step;
   const targets = readStep(draft, config, step).map(({ to, order, weight }) => ({
@@ -99,7 +98,7 @@ function writeConditions(draft: Draft, name: string, config: Fields, at: string)
   }
 }
 
-/** The models that a query asks for, where it asks for nothing else. */
+/** Lists the models that a query matches, if it has no other condition. */
 function modelsOf(query: unknown): readonly string[] {
   const [only, ...others] = Object.entries(objectOf(query));
   if (only?.[0] !== 'params.model' || others.length > 0) return [];
@@ -113,10 +112,10 @@ function nameOf(target: unknown): string {
 
 interface Step {
   readonly at: string;
-  /** The group of an alias that its targets stand in. */
+  /** Group of the alias for its targets. */
   readonly order: number;
   readonly weight?: number;
-  /** What targets have of the config around them. */
+  /** Settings that targets inherit from the config around them. */
   readonly inherited: Fields;
 }
 
@@ -168,7 +167,7 @@ const STEP: Readonly<Record<string, FieldRule>> = Object.freeze({
   strict_open_ai_compliance: ['kept', 'responses are always those of OpenAI’s interface'],
 });
 
-/** The targets of a config, or of a target that has targets itself. */
+/** Reads the targets of a config, or of a target with nested targets. */
 function readStep(draft: Draft, given: Fields, step: Step): readonly Found[] {
   const { at } = step;
   const config = { ...step.inherited, ...given };
@@ -223,7 +222,7 @@ function readCache(draft: Draft, config: Fields, at: string): void {
 
 function readTarget(draft: Draft, config: Fields, { at, order, weight }: Step): readonly Found[] {
   const overrides = snakeCase(objectOf(config['override_params']));
-  // A model of its catalog says who is called: `@openai-prod/gpt-4o`.
+  // A model of Portkey's catalog names the provider: `@openai-prod/gpt-4o`.
   const catalog = /^(@[^/]+)\/(.+)$/s.exec(textOf(overrides['model']) ?? '');
   const named = config['virtual_key'] ?? config['provider'] ?? catalog?.[1];
   if (typeof named !== 'string' || named === '') {
@@ -259,7 +258,7 @@ function readTarget(draft: Draft, config: Fields, { at, order, weight }: Step): 
     draft.note('impossible', `${at}${isSlug ? 'virtual_key' : 'provider'}`, found);
     return [];
   }
-  // Clients name it too: `x-portkey-virtual-key`, `@openai-prod/gpt-4o`.
+  // Clients use this name too: `x-portkey-virtual-key`, `@openai-prod/gpt-4o`.
   const instance = draft.provider(found, isSlug ? slug.toLowerCase() : undefined);
   const called = deployment ?? model;
   draft.model(instance, called);
@@ -274,7 +273,7 @@ function readTarget(draft: Draft, config: Fields, { at, order, weight }: Step): 
   return [{ to: `${instance}/${called}`, order, ...(weight !== undefined && { weight }) }];
 }
 
-/** Whether requests are signed in place of a key. */
+/** True if requests are signed in place of using a key. */
 function isSigned(config: Fields): boolean {
   return config['aws_access_key_id'] !== undefined || config['vertex_service_account_json'] !== undefined;
 }
@@ -284,14 +283,14 @@ function readAwsKey(draft: Draft, config: Fields, at: string) {
   return { id: read('aws_access_key_id'), key: read('aws_secret_access_key'), token: read('aws_session_token') };
 }
 
-/** The key of a service account: its JSON, as text or as a map. */
+/** Reads a service account key: its JSON, as text or as a map. */
 function readServiceAccount(draft: Draft, config: Fields, at: string): string | undefined {
   const given = config['vertex_service_account_json'];
   const text = typeof given === 'object' && given !== null ? JSON.stringify(given) : given;
   return draft.secret(text, `${at}vertex_service_account_json`, importedVariable('GOOGLE_SERVICE_ACCOUNT'));
 }
 
-/** Names that people give virtual keys begin with the vendor’s, as Portkey proposes. */
+/** Finds the vendor of a virtual key: its name begins with the vendor’s, as Portkey proposes. */
 function vendorOfSlug(slug: string): string {
   const words = slug.split('-');
   const ends = words.map((_, at) => words.slice(0, words.length - at).join('-'));

@@ -2,13 +2,13 @@ import { listBuiltins } from '../../config/import-plugin.ts';
 import type { Json } from '../../contract/json.ts';
 import type { Options } from './draft.ts';
 
-/** A vendor of ours: the plugin, and the variable that usually holds its key. */
+/** A supported vendor: its plugin, and the usual variable for its key. */
 interface Vendor {
   readonly plugin: string;
   readonly variable: string;
 }
 
-/** Our vendors by the names that others have for them, in small letters without `-`, `_` and spaces. */
+/** Supported vendors by the names of other gateways, in lower case without `-`, `_` and spaces. */
 const VENDORS: Readonly<Record<string, Vendor>> = Object.freeze({
   anthropic: { plugin: 'anthropic', variable: 'ANTHROPIC_API_KEY' },
   azure: { plugin: 'azure', variable: 'AZURE_OPENAI_API_KEY' },
@@ -45,38 +45,38 @@ const VENDORS: Readonly<Record<string, Vendor>> = Object.freeze({
   zai: { plugin: 'zai', variable: 'ZAI_API_KEY' },
 });
 
-/** How the vendor of a deployment is called, as other gateways write it down. */
+/** Settings to call a deployment's vendor, as other gateways write them. */
 export interface VendorCall {
-  /** The vendor by the other gateway's name. */
+  /** Vendor by the other gateway's name. */
   readonly vendor: string;
-  /** A reference to the key. */
+  /** Reference to the key. */
   readonly apiKey?: string | undefined;
-  /** The base URL, as text or reference. */
+  /** Base URL, as text or reference. */
   readonly baseUrl?: string | undefined;
   /** Azure's `api-version`. */
   readonly apiVersion?: string | undefined;
   /** Azure's resource. */
   readonly resource?: string | undefined;
-  /** The model behind a deployment of Azure. */
+  /** Model behind an Azure deployment. */
   readonly deployment?: readonly [name: string, model: string] | undefined;
   readonly region?: string | undefined;
   readonly project?: string | undefined;
-  /** References to a key of AWS. */
+  /** References to an AWS key. */
   readonly aws?: {
     readonly id: string | undefined;
     readonly key: string | undefined;
     readonly token?: string | undefined;
     readonly profile?: string | undefined;
   };
-  /** How a gateway signs in to Microsoft Entra, where it does. */
+  /** Microsoft Entra sign-in of the gateway, if used. */
   readonly entra?: Options | undefined;
-  /** A reference to the key of a service account at Google. */
+  /** Reference to a Google service account key. */
   readonly serviceAccount?: string | undefined;
   readonly headers?: Options | undefined;
   readonly timeouts?: Options | undefined;
 }
 
-/** The plugin and its options for a vendor of another gateway, or the reason why it cannot be called. */
+/** Returns the plugin and options for a vendor of another gateway, or the reason why it cannot be called. */
 export function findVendor(call: VendorCall): { readonly plugin: string; readonly options: Options } | string {
   const vendor = vendorOf(call.vendor);
   const baseUrl = call.baseUrl?.replace(/\/+$/, '');
@@ -89,7 +89,7 @@ export function findVendor(call: VendorCall): { readonly plugin: string; readonl
   if (!vendor || isForeign) {
     if (baseUrl === undefined)
       return `Tollgate has no provider for "${call.vendor}"; one with OpenAI's interface works as openai-compatible with its baseUrl`;
-    // OpenAI’s SDK takes an address as it is; servers of others have their interface below a version.
+    // OpenAI’s SDK uses an address unchanged; servers of others add a version to the path.
     const address = isForeign ? baseUrl : versioned('openai-compatible', baseUrl);
     return { plugin: 'openai-compatible', options: { baseUrl: address, ...common } };
   }
@@ -105,7 +105,7 @@ export function findVendor(call: VendorCall): { readonly plugin: string; readonl
   return { plugin, options: { ...(baseUrl && { baseUrl: versioned(plugin, baseUrl) }), ...common } };
 }
 
-/** AWS’s tools find a key in these variables where none is named. */
+/** AWS tools read a key from these variables by default. */
 function bedrockOptions({ apiKey, baseUrl, region = reference('AWS_REGION'), aws }: VendorCall): Options {
   const at = omitAbsent({ baseUrl: baseUrl?.replace(/\/+$/, '') });
   if (apiKey !== undefined) return { region, ...at };
@@ -115,7 +115,7 @@ function bedrockOptions({ apiKey, baseUrl, region = reference('AWS_REGION'), aws
   return { aws: { region, accessKeyId, secretAccessKey, ...omitAbsent({ sessionToken: aws?.token }) }, ...at };
 }
 
-/** Without a key of its own a gateway at Google has the service account of its machine. */
+/** Without a key of its own, a gateway on Google Cloud uses the service account of its machine. */
 function vertexOptions({ project = reference('GOOGLE_CLOUD_PROJECT'), region, serviceAccount }: VendorCall): Options {
   const google = serviceAccount === undefined ? { metadata: true } : { serviceAccount };
   return { project, ...omitAbsent({ location: region }), google };
@@ -125,14 +125,14 @@ function reference(variable: string): string {
   return `\${${variable}}`;
 }
 
-/** The variable that usually holds the key of a vendor. */
+/** Usual variable for the key of a vendor. */
 export function variableOf(vendor: string): string {
   return vendorOf(vendor)?.variable ?? `${vendor.toUpperCase().replace(/[^A-Z0-9]+/g, '_')}_API_KEY`;
 }
 
 let names: ReadonlySet<string> | undefined;
 
-/** The vendor of ours that has this name at another gateway; none where its plugin is not part of this package. */
+/** Returns our vendor for another gateway's name; undefined if its plugin is not part of this package. */
 function vendorOf(name: string): Vendor | undefined {
   const key = name.toLowerCase().replace(/[-_ ]/g, '');
   const vendor = Object.hasOwn(VENDORS, key) ? VENDORS[key] : undefined;
@@ -152,13 +152,13 @@ function azureRoot(baseUrl: string | undefined, { apiVersion, resource, deployme
   };
 }
 
-/** Others leave out the version that our base URLs have. */
+/** Adds the version of our base URLs, which other gateways leave out. */
 function versioned(plugin: string, baseUrl: string): string {
   const version = plugin === 'gemini' ? '/v1beta' : '/v1';
   return /^https?:\/\/[^/]+$/.test(baseUrl) ? `${baseUrl}${version}` : baseUrl;
 }
 
-/** A map without the members that are undefined. */
+/** Removes members that are undefined. */
 export function omitAbsent(value: Readonly<Record<string, Json | undefined>>): Options {
   return Object.fromEntries(Object.entries(value).flatMap(([key, each]) => (each === undefined ? [] : [[key, each]])));
 }

@@ -78,73 +78,80 @@ function isFailure(error: unknown): boolean {
   return !isGatewayError(error) || error.status >= 500;
 }
 
-/** Runs the steps in order; returns the value, or one promise of it when a step gives a promise. */
-export function runChain(chain: Chain, ...args: readonly unknown[]): unknown {
-  const value = chain.kind === 'waterfall' ? deepFreeze(args[1]) : undefined;
-  return runSteps({ chain, args, at: 0, value });
+/**
+ * Runs the steps in order; returns the value, or one promise of it when a step gives a promise. `subject` is the first argument of each
+ * step, `value` what a waterfall begins with, `detail` the third argument.
+ */
+export function runChain(chain: Chain, subject: unknown, value?: unknown, detail?: unknown): unknown {
+  return runFrom(chain, 0, chain.kind === 'waterfall' ? deepFreeze(value) : undefined, subject, detail);
 }
 
-/** How far the steps of a chain have come. */
-interface Progress {
-  readonly chain: Chain;
-  readonly args: readonly unknown[];
-  /** The step that runs next. */
-  at: number;
-  value: unknown;
-}
-
-/** Runs on until a step gives a promise, or to the end. */
-function runSteps(progress: Progress): unknown {
-  const { chain, args } = progress;
+/** Runs the steps from one on, until one gives a promise or to the end. */
+function runFrom(chain: Chain, from: number, before: unknown, subject: unknown, detail: unknown): unknown {
   const { kind, steps, hasCall } = chain;
-  const call = hasCall ? args[0] : undefined;
-  for (let step = steps[progress.at]; step; step = steps[progress.at]) {
+  const call = hasCall ? subject : undefined;
+  let value = before;
+  for (let at = from; at < steps.length; at += 1) {
+    const step = steps[at];
+    if (!step) break;
     try {
-      if (step.counts.pausedUntilMs > 0 && isSkipped(step, call)) {
-        progress.at += 1;
-        continue;
-      }
-      const result = callStep(step, kind === 'waterfall' ? [args[0], progress.value, ...args.slice(2)] : args);
-      if (isPromise(result)) return awaitSteps(progress, step, result);
-      takeResult(progress, step, result);
+      if (step.counts.pausedUntilMs > 0 && isSkipped(step, call)) continue;
+      const result = callStep(step, subject, value, detail);
+      if (isPromise(result)) return awaitResult(chain, at, value, subject, detail, result);
+      value = takeResult(chain, step, subject, result, value);
+      if (kind === 'first' && result !== undefined) return value;
     } catch (error) {
       passFailure(chain, step, call, error);
-      progress.at += 1;
     }
   }
-  return progress.value;
+  return value;
 }
 
-/** Takes what a step came to, which may be of a wrong shape; throws then. */
-function takeResult(progress: Progress, step: Step, result: unknown, ms?: number): void {
-  const { chain, args } = progress;
+/** Returns the value after a step's result, which may be of a wrong shape; throws then. */
+function takeResult(
+  chain: Chain,
+  step: Step,
+  subject: unknown,
+  result: unknown,
+  before: unknown,
+  ms?: number,
+): unknown {
+  let value = before;
   if (result !== undefined) {
-    progress.value = checkResult(step, chain.shape, result, progress.value);
-    if (chain.hasCall) noteAction(chain, args[0], step, ACTIONS[step.name] ?? 'changed', ms);
+    value = checkResult(step, chain.shape, result, before);
+    if (chain.hasCall) noteAction(chain, subject, step, ACTIONS[step.name] ?? 'changed', ms);
   }
   step.counts.wentWell += 1;
   if (step.counts.failedInARow > 0) recover(step);
-  progress.at = chain.kind === 'first' && result !== undefined ? chain.steps.length : progress.at + 1;
+  return value;
 }
 
-/** Goes on when a step's promise has settled. */
-function awaitSteps(progress: Progress, step: Step, work: PromiseLike<unknown>): Promise<unknown> {
-  const { chain, args } = progress;
-  const call = chain.hasCall ? args[0] : undefined;
+/** Goes on when the promise of the step `at` has settled. */
+function awaitResult(
+  chain: Chain,
+  at: number,
+  before: unknown,
+  subject: unknown,
+  detail: unknown,
+  work: PromiseLike<unknown>,
+): Promise<unknown> {
+  const step = chain.steps[at] as Step;
+  const call = chain.hasCall ? subject : undefined;
   return new Promise((resolve, reject) => {
     const onEnd: OnStepEnd = (error, result, ms) => {
+      let value = before;
       try {
         if (ms !== undefined && ms > 1 && call !== undefined) chain.onTimed?.(call, step, ms);
         try {
           if (error) throw error;
-          takeResult(progress, step, result, ms);
+          value = takeResult(chain, step, subject, result, before, ms);
+          if (chain.kind === 'first' && result !== undefined) return resolve(value);
         } catch (thrown) {
           passFailure(chain, step, call, thrown, ms);
-          progress.at += 1;
         }
-        resolve(runSteps(progress));
+        return resolve(runFrom(chain, at + 1, value, subject, detail));
       } catch (thrown) {
-        reject(thrown);
+        return reject(thrown);
       }
     };
     awaitStep(step, work, onEnd, call);
@@ -152,8 +159,7 @@ function awaitSteps(progress: Progress, step: Step, work: PromiseLike<unknown>):
 }
 
 /** Runs all steps at once; what one throws is reported and reaches neither the others nor the call. */
-export function observe({ steps, onIgnored, pending }: Steps, ...args: readonly unknown[]): void {
-  const [call, subject, onEnd] = args;
+export function observe({ steps, onIgnored, pending }: Steps, call: unknown, subject: unknown, onEnd?: unknown): void {
   let left = 1;
   const done = (): void => {
     left -= 1;
@@ -162,7 +168,7 @@ export function observe({ steps, onIgnored, pending }: Steps, ...args: readonly 
   for (const step of steps)
     try {
       if (step.counts.pausedUntilMs > 0 && isSkipped(step, call)) continue;
-      const work = callStep(step, [call, subject]);
+      const work = callStep(step, call, subject);
       if (!isPromise(work)) {
         step.counts.wentWell += 1;
         if (step.counts.failedInARow > 0) recover(step);
@@ -203,8 +209,8 @@ export interface Step extends HookEntry {
 }
 
 /** What a step returns: a promise of it when it returns one, which fails when it never settles. */
-export function runStep(step: Step, ...args: readonly unknown[]): unknown {
-  const result = callStep(step, args);
+export function runStep(step: Step, subject?: unknown): unknown {
+  const result = callStep(step, subject);
   if (!isPromise(result)) return result;
   return new Promise((resolve, reject) =>
     awaitStep(step, result, (error, settled) => (error ? reject(error) : resolve(settled))),
@@ -223,10 +229,12 @@ const accountOf = (call: unknown): string | undefined =>
   (call as { readonly principal?: { readonly account?: string } } | undefined)?.principal?.account;
 
 /** Calls a step; what it throws at once is attributed to its plugin. */
-function callStep(step: Step, args: readonly unknown[]): unknown {
+function callStep(step: Step, subject: unknown, value?: unknown, detail?: unknown): unknown {
   step.counts.calls += 1;
   try {
-    return attribution.isOn ? runAs(step.owner, step.handler, ...args) : step.handler(...args);
+    return attribution.isOn
+      ? runAs(step.owner, step.handler, subject, value, detail)
+      : step.handler(subject, value, detail);
   } catch (error) {
     throw attributeError(step, error);
   }

@@ -1,69 +1,89 @@
 /**
- * The docs as pages of HTML, which the gateway serves at `/docs/pages`: links between them are relative, so that they work below any
- * path, and nothing of them comes from elsewhere. A step of the build; none of it is in the package.
+ * Renders the docs as HTML and Markdown with relative links. The gateway serves them at `/docs/pages`, and `npm run
+ * docs:site` writes them as a site. Part of the build; the renderer is not in the package.
  */
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { gzipSync } from 'node:zlib';
 import { parse, Renderer } from 'marked';
+import type { Files } from '../docs-bundle.ts';
 
-/** A page of the repository, and where it is served. */
+/** Page of the repository, and its served path. */
 interface Source {
-  /** From the root of the repository, such as `docs/plugins/tts.md`. */
+  /** Path from the root of the repository, such as `docs/plugins/tts.md`. */
   readonly file: string;
-  /** Below `/docs/pages/`, such as `plugins/tts.html`. */
+  /** Path below `/docs/pages/`, such as `plugins/tts.html`. */
   readonly page: string;
   readonly text: string;
 }
 
-/** What stands below one heading, for the search. */
+/** Content below one heading, for the search. */
 interface Section {
   readonly page: string;
   readonly title: string;
-  /** Empty above the first heading. */
+  /** Empty for text above the first heading. */
   readonly heading: string;
   readonly anchor: string;
   readonly text: string;
+  /** Factor of its score: how-to pages come first. */
+  readonly weight: number;
 }
 
-/** Pages that are not in `docs/`. */
+/** Pages outside of `docs/`. */
 const OTHERS: Readonly<Record<string, string>> = Object.freeze({
   'README.md': 'start.html',
   'CHANGELOG.md': 'changes.html',
 });
 const FIRST = 'docs/README.md';
 
-const GROUPS: readonly (readonly [folder: string, title: string])[] = [
-  ['plugins', 'Plugins'],
-  ['dialects', 'Client formats'],
-  ['providers', 'Providers'],
-  ['decisions', 'Decisions'],
-];
+/** Groups of the navigation: the chapters of docs/README.md, then folders that it does not list page by page. */
+const KINDS = ['Start', 'How to', 'Reference', 'Explanation'] as const;
+const FOLDERS: Readonly<Record<string, string>> = Object.freeze({ providers: 'Providers', decisions: 'Decisions' });
 
-/** Files that pages need beside them. */
-const PARTS = ['pages.css', 'search.mjs'] as const;
+/** Pages excluded from the search: history and decisions. */
+const NOT_SEARCHED = /^(?:CHANGELOG\.md|docs\/README\.md|docs\/decisions\/.*)$/;
+const WEIGHTS: Readonly<Record<string, number>> = Object.freeze({ 'How to': 1.6, Start: 1.1, Reference: 1 });
+const WEIGHT_OF_OTHERS = 0.7;
 
-/** Writes the pages, their index and what they need into a folder, which is emptied first. */
-export function writeDocsSite(root: string, folder: string): void {
-  rmSync(folder, { recursive: true, force: true });
-  const sources = readPages(root);
-  const sections: Section[] = [];
-  for (const source of sources) {
-    const rendered = renderPage(source, sources);
-    sections.push(...rendered.sections);
-    const file = path.join(folder, source.page);
-    mkdirSync(path.dirname(file), { recursive: true });
-    writeFileSync(file, rendered.html);
-  }
-  writeFileSync(path.join(folder, 'search.json.gz'), gzipSync(JSON.stringify(sections), { level: 9 }));
-  for (const name of PARTS) copyFileSync(path.join(import.meta.dirname, name), path.join(folder, name));
-  copyFileSync(path.join(root, 'plugins/console/app/icon.svg'), path.join(folder, 'icon.svg'));
-  mkdirSync(path.join(folder, 'images'), { recursive: true });
-  for (const name of readdirSync(path.join(root, 'docs/images')))
-    copyFileSync(path.join(root, 'docs/images', name), path.join(folder, 'images', name));
+/** Additional files of the pages. */
+const PARTS = ['pages.css', 'rank.js', 'search.js'] as const;
+
+const SUMMARY =
+  'A self-hosted gateway for language models: one API in front of many vendors, with keys, budgets, limits and fallbacks.';
+
+export interface SiteOptions {
+  /**
+   * True for a standalone site: with pictures and decisions, without links to the gateway, and with an index that a
+   * page opened as a file can load.
+   */
+  readonly isAlone?: boolean;
 }
 
-/** The pages of the repository, in reading order. */
+/** Pages about the code, which a gateway does not serve to operators. */
+const CONTRIBUTORS = 'docs/decisions/';
+
+/** Returns the pages, the index of their search and additional files, by name. */
+export function renderDocsSite(root: string, { isAlone = false }: SiteOptions = {}): Files {
+  const sources = readPages(root).filter(({ file }) => isAlone || !file.startsWith(CONTRIBUTORS));
+  const sections: Section[] = [];
+  const files = new Map<string, Buffer>();
+  for (const source of sources) {
+    const rendered = renderPage(source, sources, { isAlone });
+    if (!NOT_SEARCHED.test(source.file)) sections.push(...rendered.sections);
+    files.set(source.page, Buffer.from(rendered.html));
+    files.set(markdownPage(source.page), Buffer.from(renderMarkdown(source, sources)));
+  }
+  files.set('search.json', Buffer.from(JSON.stringify(sections)));
+  files.set('llms.txt', Buffer.from(renderList(sources)));
+  for (const name of PARTS) files.set(name, readFileSync(path.join(import.meta.dirname, name)));
+  files.set('icon.svg', readFileSync(path.join(root, 'plugins/console/app/icon.svg')));
+  if (!isAlone) return files;
+  files.set('search-index.js', Buffer.from(`globalThis.docsIndex = ${JSON.stringify(sections)};\n`));
+  for (const name of readdirSync(path.join(root, 'docs/images')))
+    files.set(`images/${name}`, readFileSync(path.join(root, 'docs/images', name)));
+  return files;
+}
+
+/** Lists the pages of the repository in reading order. */
 export function readPages(root: string): readonly Source[] {
   const read = (file: string): string => readFileSync(path.join(root, file), 'utf8');
   const found = readdirSync(path.join(root, 'docs'), { recursive: true, encoding: 'utf8' })
@@ -76,19 +96,65 @@ export function readPages(root: string): readonly Source[] {
     .map((file) => ({ file, page: pageOf(file), text: read(file) }));
 }
 
+/** Chapter of docs/README.md that lists a page, or the group of its folder. */
+function kindOf({ file }: Pick<Source, 'file'>, sources: readonly Source[]): string {
+  const list = sources.find((source) => source.file === FIRST)?.text ?? '';
+  const chapters = list.split(/^## /m).slice(1);
+  const names = (text: string): readonly string[] =>
+    [...text.matchAll(/\]\(([\w./-]+\.md)\)/g)].map(([, name = '']) => path.posix.join('docs', name));
+  const folder = /^docs\/(\w+)\//.exec(file)?.[1] ?? '';
+  const chapter = chapters.find((text) => names(text).includes(file));
+  return FOLDERS[folder] ?? chapter?.split('\n')[0] ?? 'Reference';
+}
+
+const markdownPage = (page: string): string => page.replace(/\.html$/, '.md');
+
+/** Markdown of a page with links to served files. Links to other files of the repository become text. */
+function renderMarkdown(source: Source, sources: readonly Source[]): string {
+  const from = path.posix.dirname(source.page);
+  const served = (name: string): string | undefined => {
+    const file = path.posix.join(path.posix.dirname(source.file), name);
+    if (file.startsWith('docs/images/')) return file.replace(/^docs\//, '');
+    return sources.some((each) => each.file === file) ? markdownPage(pageOf(file)) : undefined;
+  };
+  const relink = (text: string): string =>
+    text.replaceAll(
+      /(!?\[([^\]]*)\])\((?!https?:)([^)#\s]+)(#[^)\s]*)?\)/g,
+      (_link, label: string, words: string, name: string, anchor = '') => {
+        const target = served(name);
+        return target === undefined ? words : `${label}(${path.posix.relative(from, target)}${anchor})`;
+      },
+    );
+  // Code is unchanged.
+  return source.text
+    .split(/(^```[\s\S]*?^```$)/m)
+    .map((part, at) => (at % 2 === 1 ? part : relink(part)))
+    .join('');
+}
+
+/** `llms.txt`: all pages as Markdown, by kind. */
+function renderList(sources: readonly Source[]): string {
+  const groups = [...KINDS, ...Object.values(FOLDERS)].map((kind) => {
+    const pages = sources.filter((source) => source.file !== FIRST && kindOf(source, sources) === kind);
+    return `## ${kind}\n\n${pages.map((page) => `- [${titleOf(page)}](${markdownPage(page.page)})`).join('\n')}\n`;
+  });
+  return `# Tollgate\n\n> ${SUMMARY}\n\n${groups.join('\n')}`;
+}
+
 function pageOf(file: string): string {
   if (file === FIRST) return 'index.html';
   return OTHERS[file] ?? file.replace(/^docs\//, '').replace(/\.md$/, '.html');
 }
 
-/** One page, and what of it can be found. */
+/** Renders one page as HTML, and extracts its sections for the search. */
 export function renderPage(
   source: Source,
   sources: readonly Source[],
+  { isAlone = false }: SiteOptions = {},
 ): { readonly html: string; readonly sections: readonly Section[] } {
   const title = titleOf(source);
   const root = '../'.repeat(source.page.split('/').length - 1);
-  const renderer = createRenderer(source, sources);
+  const renderer = createRenderer(source, sources, isAlone);
   const body = parse(source.text, { renderer, mangle: false, headerIds: false });
   const html = `<!doctype html>
 <html lang="en">
@@ -98,7 +164,9 @@ export function renderPage(
 <title>${escapeHtml(title)} – Tollgate</title>
 <link rel="icon" href="${root}icon.svg">
 <link rel="stylesheet" href="${root}pages.css">
-<script type="module" src="${root}search.mjs"></script>
+<link rel="alternate" type="text/markdown" href="${root}${markdownPage(source.page)}">
+<script defer src="${root}rank.js"></script>
+<script defer src="${root}search.js"></script>
 </head>
 <body>
 <a class="skip" href="#page">Skip to the page</a>
@@ -110,7 +178,7 @@ export function renderPage(
 <p id="found" role="status"></p>
 <ol id="places" aria-label="Places found"></ol>
 </search>
-<p><a href="${root}../../docs">API</a> <a href="${root}../config">Keys of the configuration</a></p>
+<p>${isAlone ? '' : `<a href="${root}../../docs">API</a> <a href="${root}../config">All options</a> `}<a href="${root}${markdownPage(source.page)}">Markdown</a></p>
 </header>
 <div class="frame">
 ${renderNav(source, sources, root)}
@@ -120,33 +188,30 @@ ${body}</main>
 </body>
 </html>
 `;
-  return { html, sections: splitSections(source, title) };
+  const weight = WEIGHTS[kindOf(source, sources)] ?? WEIGHT_OF_OTHERS;
+  return { html, sections: splitSections(source, title, weight) };
 }
 
 function renderNav(current: Source, sources: readonly Source[], root: string): string {
-  const folderOf = ({ file }: Source): string => /^docs\/(\w+)\//.exec(file)?.[1] ?? '';
-  const list = (pages: readonly Source[]): string =>
-    `<ul>\n${pages
-      .map((page) => {
-        const mark = page === current ? ' aria-current="page"' : '';
-        return `<li><a href="${root}${page.page}"${mark}>${escapeHtml(titleOf(page))}</a></li>`;
-      })
-      .join('\n')}\n</ul>`;
-  const groups = GROUPS.map(([folder, title]) => {
-    const isOpen = folderOf(current) === folder ? ' open' : '';
-    const pages = sources.filter((page) => folderOf(page) === folder);
-    return `<details${isOpen}><summary>${title}</summary>${list(pages)}</details>`;
+  const own = kindOf(current, sources);
+  const groups = [...KINDS, ...Object.values(FOLDERS)].map((kind) => {
+    const pages = sources.filter((page) => page.file !== FIRST && kindOf(page, sources) === kind);
+    const items = pages.map((page) => {
+      const mark = page === current ? ' aria-current="page"' : '';
+      return `<li><a href="${root}${page.page}"${mark}>${escapeHtml(titleOf(page))}</a></li>`;
+    });
+    const isOpen = current.file === FIRST ? kind === 'Start' || kind === 'How to' : kind === own;
+    return `<details${isOpen ? ' open' : ''}><summary>${kind}</summary><ul>\n${items.join('\n')}\n</ul></details>`;
   });
-  const top = sources.filter((page) => folderOf(page) === '');
-  return `<nav aria-label="Pages">\n${list(top)}\n${groups.join('\n')}\n</nav>`;
+  return `<nav aria-label="Pages">\n${groups.join('\n')}\n</nav>`;
 }
 
 function titleOf({ text, file }: Pick<Source, 'text' | 'file'>): string {
   return plain(/^# (.+)$/m.exec(text)?.[1] ?? file);
 }
 
-/** Our own pages are plain Markdown; what looks like HTML in one is text, and comments are left out. */
-function createRenderer(source: Source, sources: readonly Source[]): Renderer {
+/** Our pages are plain Markdown: HTML is shown as text, and comments are omitted. */
+function createRenderer(source: Source, sources: readonly Source[], isAlone: boolean): Renderer {
   const renderer = new Renderer();
   const anchors = createAnchors();
   const isKnown = (file: string): boolean => sources.some((each) => each.file === file);
@@ -164,27 +229,30 @@ function createRenderer(source: Source, sources: readonly Source[]): Renderer {
   renderer.link = (href, _title, html) => {
     if (/^https?:/.test(href)) return `<a href="${escapeHtml(href)}" rel="noreferrer">${html}</a>`;
     const { file, anchor } = target(href);
-    // What is no page of the docs is in the repository alone.
+    // Other files exist in the repository alone.
     if (!isKnown(file)) return `<span title="${escapeHtml(file)} of the repository">${html}</span>`;
     if (file === source.file) return `<a href="${escapeHtml(anchor || '#page')}">${html}</a>`;
     return `<a href="${escapeHtml(path.posix.relative(from, pageOf(file)) + anchor)}">${html}</a>`;
   };
   renderer.image = (href, _title, text) => {
+    // Omit screenshots: they are larger than all texts together, and a gateway that serves these pages has the console
+    // itself.
+    if (!isAlone) return `<em>${escapeHtml(text)}</em>`;
     const { file } = target(href);
     const image = path.posix.relative(from, file.replace(/^docs\//, ''));
     return `<img src="${escapeHtml(image)}" alt="${escapeHtml(text)}">`;
   };
-  // What scrolls has to be reached by the keyboard.
+  // Scrollable elements must be reachable by keyboard.
   renderer.code = (code) => `<pre tabindex="0"><code>${escapeHtml(code)}\n</code></pre>\n`;
   renderer.table = (head, body) =>
     `<div class="table" tabindex="0"><table>\n<thead>\n${head}</thead>\n<tbody>\n${body}</tbody>\n</table></div>\n`;
-  // A head without words is no head.
+  // A table header without words is omitted.
   renderer.tablecell = (html, { header }) =>
     header && html !== '' ? `<th scope="col">${html}</th>\n` : `<td>${html}</td>\n`;
   return renderer;
 }
 
-/** Anchors of the headings of a page, as GitHub makes them. */
+/** Generates anchors of headings like GitHub. */
 function createAnchors(): (heading: string) => string {
   const counts = new Map<string, number>();
   return (heading) => {
@@ -198,8 +266,8 @@ function createAnchors(): (heading: string) => string {
   };
 }
 
-/** What the search looks through: a page in pieces, each with the heading that it stands below. */
-function splitSections({ text, page }: Source, title: string): readonly Section[] {
+/** Splits a page into sections, each with its heading. */
+function splitSections({ text, page }: Source, title: string, weight: number): readonly Section[] {
   const anchors = createAnchors();
   const sections: { heading: string; anchor: string; lines: string[] }[] = [{ heading: '', anchor: '', lines: [] }];
   let isCode = false;
@@ -211,11 +279,11 @@ function splitSections({ text, page }: Source, title: string): readonly Section[
     else if (!line.startsWith('```') && !/^(<!--|\|[ |:-]+\|$)/.test(line)) sections.at(-1)?.lines.push(line);
   }
   return sections
-    .map(({ heading, anchor, lines }) => ({ ...{ page, title, heading, anchor }, text: plain(lines.join(' ')) }))
+    .map(({ heading, anchor, lines }) => ({ page, title, heading, anchor, text: plain(lines.join(' ')), weight }))
     .filter((section) => section.heading !== '' || section.text !== '');
 }
 
-/** Text without the signs of Markdown. */
+/** Removes Markdown syntax. */
 function plain(text: string): string {
   return unlinked(text)
     .replaceAll(/[`|]|\*\*/g, ' ')

@@ -6,7 +6,9 @@ import { modelNamesSchema, readModelNames } from './kit/model-names.ts';
 const DESCRIPTION =
   'A stream of server-sent events when `stream` is true, whatever `Accept` says. Fields beyond the listed ones are carried to the provider where it has them.';
 
-/** What Azure has below a deployment, which is the model. https://learn.microsoft.com/azure/ai-foundry/openai/reference */
+/**
+ * Azure's paths below a deployment, which is the model. https://learn.microsoft.com/azure/ai-foundry/openai/reference
+ */
 const OF_DEPLOYMENTS =
   'chat/completions|completions|embeddings|responses|audio/(?:speech|transcriptions|translations)|images/(?:generations|edits)';
 
@@ -28,7 +30,7 @@ const chat: DialectDefinition<ChatRequest> = {
       description: DESCRIPTION,
     },
   ],
-  // As Groq's SDK, Google's servers for OpenAI's clients and Azure's have the same routes.
+  // Same routes under the paths of Groq's SDK, Google's servers for OpenAI's clients, and Azure.
   pathAliases: [
     { pattern: new RegExp(`^/openai/deployments/(?<model>.+?)/(?=(?:${OF_DEPLOYMENTS})$)`), ...AZURE },
     { pattern: /^\/openai\/(?!deployments\/)(?:v1\/)?/, ...AZURE },

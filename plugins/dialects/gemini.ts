@@ -16,7 +16,6 @@ import {
 import { geminiError } from '../formats/google/errors.ts';
 import { GEMINI_NATIVE } from '../formats/google/native.ts';
 import { readGemini, STREAM_METHOD } from '../formats/google/read-request.ts';
-import { SSE_KEEP_ALIVE, streamGemini } from '../formats/google/stream.ts';
 import {
   COUNT_REQUEST,
   COUNT_RESPONSE,
@@ -25,6 +24,7 @@ import {
   type GeminiBody,
 } from '../formats/google/types.ts';
 import { writeGemini } from '../formats/google/write-response.ts';
+import { SSE_KEEP_ALIVE, streamGemini } from '../formats/google/write-stream.ts';
 import { type EmbeddingRequest, type EmbeddingResponse, invalid } from '../formats/kit/index.ts';
 import { modelNamesSchema, readModelNames } from './kit/model-names.ts';
 
@@ -39,7 +39,7 @@ const CONFIG_SCHEMA = {
   },
 } as const satisfies Schema;
 
-/** The three methods of a model, below `/v1beta` and `/v1`. */
+/** Three methods of a model, below `/v1beta` and `/v1`. */
 function routesOf(version: string): readonly DialectRoute[] {
   const base = `/${version}/models/*model\\:`;
   return [
@@ -64,7 +64,7 @@ const METHODS: readonly string[] = Object.freeze(['generateContent', 'streamGene
 const DEFAULT_PAGE = 50;
 const MAX_PAGE = 1000;
 
-/** The models that a caller may use, as `models.list` and `models.get` of Google's API show them. */
+/** Models that a caller may use, in the form of `models.list` and `models.get` of Google's API. */
 const GEMINI_MODELS: DialectModels = Object.freeze({
   path: '/v1beta/models',
   header: 'x-goog-api-key',
@@ -86,9 +86,9 @@ const gemini: DialectDefinition<GeminiBody> = {
   response: GENERATE_RESPONSE,
   routes: [...routesOf('v1beta'), ...routesOf('v1')],
   prefixes: ['/v1beta', '/upload/v1beta', '/upload/v1'],
-  // Older SDKs write `models/` before names without a slash only: AI SDK, LangChain, @google/generative-ai.
+  // Older SDKs add `models/` only to names without a slash: AI SDK, LangChain, @google/generative-ai.
   pathAliases: [
-    // Newer SDKs leave out that it was a beta, where OpenAI has the same paths.
+    // Newer SDKs omit `beta`, where OpenAI has the same paths.
     { pattern: /^\/v1\/batches(?=\/|$)/, path: '/v1beta/batches', header: 'x-goog-api-key' },
     { pattern: /^\/v1(?:beta)?\/(?!models\/|v1)(?=.+:[A-Za-z]+$)/, path: '/v1beta/models/' },
   ],
@@ -116,7 +116,7 @@ export default definePlugin({
   },
 });
 
-/** What a request for one embedding may hold. Source: https://ai.google.dev/api/embeddings */
+/** Properties of a request for one embedding. Source: https://ai.google.dev/api/embeddings */
 const EMBED_PROPERTIES = Object.freeze({
   model: { type: 'string', maxLength: 256 },
   content: {
@@ -149,7 +149,7 @@ function both(camel: string, snake: string, schema: Schema): Readonly<Record<str
   return { [camel]: schema, [snake]: schema };
 }
 
-/** Embeddings in Gemini's form: the operation `embeddings`, of one text or of several. */
+/** Embeddings in Gemini's form: the operation `embeddings`, for one text or several. */
 function addEmbeddings(api: PluginApi): void {
   const add = (version: string, method: string, body: Schema, response: Schema): void =>
     api.route({
@@ -162,7 +162,7 @@ function addEmbeddings(api: PluginApi): void {
         const request = readEmbed(isBatch ? readArray(sent['requests']) : [sent], ctx.params['model'] ?? '', isBatch);
         const { requestId, principal, session, trace, signal, onOutcome } = (ctx as RouteContext).state;
         const context = { requestId, principal, session, trace, signal, onOutcome };
-        const { response, headers } = await api.call('embeddings', request, context);
+        const { response, headers } = await api.models.call('embeddings', request, context);
         ctx.set(headers);
         ctx.body = writeEmbed(response, isBatch);
       },
@@ -179,12 +179,12 @@ function addEmbeddings(api: PluginApi): void {
 
 interface EmbedSettings {
   readonly text: string;
-  /** Where they stand in the body. */
+  /** Their path in the body. */
   readonly place: string;
   readonly rest: JsonObject;
 }
 
-/** The embeddings that requests for one model ask for together. */
+/** Combines requests for one model into one embeddings request. */
 function readEmbed(requests: readonly unknown[], path: string, isBatch: boolean): EmbeddingRequest {
   const model = plainModel(path);
   const settings = requests.map((request, at): EmbedSettings => {
@@ -246,7 +246,7 @@ function readPageSize(text: string | undefined): number {
   return Math.min(size, MAX_PAGE);
 }
 
-/** A page begins behind the model that the last one ended with, so that a model which comes or goes moves no other page. */
+/** A page begins after the last model of the previous one, so that added or removed models do not shift other pages. */
 function readPageToken(models: readonly ListedModel[], token: string | undefined): number {
   if (token === undefined || token === '') return 0;
   const at = models.findIndex(({ id }) => tokenOf(id) === token);

@@ -19,12 +19,12 @@ import {
   type Step,
   stepsOf,
 } from '../formats/google/read-interactions.ts';
-import { SSE_KEEP_ALIVE } from '../formats/google/stream.ts';
 import { INTERACTION, streamInteraction, writeInteraction } from '../formats/google/write-interactions.ts';
+import { SSE_KEEP_ALIVE } from '../formats/google/write-stream.ts';
 import { KEPT_ID, keepOptions, keptForMs, keptPlace, type StoreMode } from './kit/keep.ts';
 import { modelNamesSchema, readModelNames } from './kit/model-names.ts';
 
-/** Newer clients of Google's leave out that it was a beta. */
+/** Newer clients of Google's omit `beta`. */
 const PATHS = Object.freeze(['/v1beta/interactions', '/v1/interactions']);
 
 /** Google's Interactions API. Source: https://ai.google.dev/api/interactions-api */
@@ -48,15 +48,15 @@ const interactions: DialectDefinition<InteractionBody> = {
   error: geminiError,
 };
 
-/** An interaction with all that led to it. */
+/** Interaction with its complete input. */
 interface Kept {
   readonly input: readonly Step[];
   readonly interaction: JsonObject;
-  /** Who made it. */
+  /** Target that generated it. */
   readonly target?: Target;
 }
 
-/** Keeps interactions for those that continue them, each for the account and user that it belongs to, among what their account keeps. */
+/** Stores interactions for requests that continue them, by account and user, within the storage of their account. */
 class InteractionStore {
   readonly #api: Pick<PluginApi, 'stores' | 'log'>;
   readonly #mode: StoreMode;
@@ -68,7 +68,7 @@ class InteractionStore {
     this.#ttlMs = keptForMs(mode, retention);
   }
 
-  /** Puts what came before in front of what continues it. */
+  /** Puts the earlier conversation before the request that continues it. */
   readonly expand: NonNullable<DialectDefinition<InteractionBody>['expand']> = async (input, caller) => {
     const { body } = input;
     const id = readString(body['previous_interaction_id']);
@@ -96,7 +96,8 @@ class InteractionStore {
       if (!(await stores.kept.set(caller.account, keyOf(caller, id), kept, this.#ttlMs)))
         log.info({ account: caller.account }, 'an interaction is too large to be kept for those that continue it');
     } catch (err) {
-      // It is there and paid for: the caller gets it, and learns with the next request that it is not kept.
+      // The interaction is complete and paid for, so the caller gets it. The next request reports that it is not
+      // stored.
       log.warn({ err }, 'an interaction could not be kept for those that continue it');
     }
   };
@@ -105,7 +106,7 @@ class InteractionStore {
     return KEPT_ID.test(id) ? this.#api.stores.kept.get<Kept>(keyOf(caller, id)) : undefined;
   }
 
-  /** Answers whether there was one. */
+  /** Returns true if it existed. */
   async remove(caller: Principal, id: string): Promise<boolean> {
     return KEPT_ID.test(id) && (await this.#api.stores.kept.delete(caller.account, keyOf(caller, id)));
   }
@@ -138,7 +139,7 @@ function notFound(): GatewayError {
   );
 }
 
-/** The routes by which callers read and delete what is kept of theirs. */
+/** Routes by which callers read and delete their stored interactions. */
 function addStoreRoutes(api: Pick<PluginApi, 'route'>, store: InteractionStore, path: string): void {
   const find = async ({ state, params }: RouteContext): Promise<Kept> => {
     const kept = await store.get(state.principal, params['id'] ?? '');

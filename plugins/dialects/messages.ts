@@ -23,7 +23,7 @@ import { modelNamesSchema, readModelNames } from './kit/model-names.ts';
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 1000;
 
-/** The format's own list of models. Source: https://platform.claude.com/docs/en/api/models-list */
+/** Model list of the format. Source: https://platform.claude.com/docs/en/api/models-list */
 export const MESSAGES_MODELS: DialectModels = Object.freeze({
   header: 'anthropic-version',
   one: shown,
@@ -39,7 +39,10 @@ export const MESSAGES_MODELS: DialectModels = Object.freeze({
   },
 });
 
-/** Anthropic's Messages, as Claude Code and its SDKs speak it. Source: https://platform.claude.com/docs/en/api/messages */
+/**
+ * Anthropic's Messages API, as used by Claude Code and its SDKs. Source:
+ * https://platform.claude.com/docs/en/api/messages
+ */
 const messages: DialectDefinition<MessagesRequest> = {
   name: 'messages',
   isSubscription: isClaudeToken,
@@ -109,7 +112,7 @@ function readLimit(text: string | undefined): number {
   });
 }
 
-/** The models behind `after_id`, or those just before `before_id`; a cursor that no model has begins at the first one. */
+/** Models after `after_id`, or those just before `before_id`; an unknown cursor begins at the first model. */
 function pageOf(
   models: readonly ListedModel[],
   limit: number,

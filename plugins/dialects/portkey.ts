@@ -21,21 +21,21 @@ import { CHAT_SHAPE } from './kit/chat-shape.ts';
 type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 type Aliases = () => readonly string[];
 
-/** Where a request goes by its headers: to a provider, or to an alias that stands in place of its model. */
+/** Destination of a request by its headers: a provider, or an alias in place of its model. */
 interface Wanted {
   readonly provider?: string;
   readonly model: string;
-  /** What of a config is for this gateway to decide. */
+  /** Settings of a config that this gateway decides itself. */
   readonly dropped: readonly string[];
-  /** Fields that a config sets whatever the caller says. */
+  /** Fields that a config sets, whatever the caller sends. */
   readonly override: JsonObject;
 }
 
-/** Headers by which a caller would say where a vendor is and what its credentials are: both are the operator's. */
+/** Headers with a vendor's URL or credentials, which only the operator may set. */
 const OF_OPERATOR =
   /^x-portkey-(?:custom-host|forward-headers|azure-|aws-|vertex-|workers-ai-|huggingface-|oracle-|snowflake-)/;
 
-/** Fields of a config that decide nothing here that this gateway does not decide itself. */
+/** Config fields without effect here, because this gateway decides them itself. */
 const LEFT_OUT: readonly string[] = Object.freeze(['retry', 'cache', 'request_timeout', 'metadata']);
 const READ: ReadonlySet<string> = new Set([
   ...[...LEFT_OUT, 'provider', 'virtual_key', 'override_params', 'strategy', 'targets'],
@@ -53,7 +53,7 @@ function plain(name: string): string {
   return name.replace(/^@/, '');
 }
 
-/** What Portkey's headers say. Source: https://portkey.ai/docs/api-reference/inference-api/headers */
+/** Reads Portkey's headers. Source: https://portkey.ai/docs/api-reference/inference-api/headers */
 function readWanted(headers: Headers, requested: string, aliases: Aliases): Wanted {
   for (const name of Object.keys(headers))
     if (OF_OPERATOR.test(name))
@@ -72,7 +72,7 @@ function targetOf(named: string | undefined, requested: string, config: Partial<
   return { dropped: [], override: {}, ...config, ...(named !== undefined && { provider: plain(named) }), model };
 }
 
-/** A config that Portkey keeps: the alias of its id, as `tollgate config import portkey` makes it. */
+/** Alias for a config stored at Portkey, by its id, as created by `tollgate config import portkey`. */
 function aliasOf(id: string, requested: string, aliases: readonly string[]): Wanted {
   const own = { dropped: [], override: {} };
   if (aliases.includes(id)) return { ...own, model: id };
@@ -83,7 +83,7 @@ function aliasOf(id: string, requested: string, aliases: readonly string[]): Wan
   );
 }
 
-/** A config that stands in the header: one target; what chooses between several belongs to the operator. */
+/** Reads a config in the header: one target. Only the operator may configure several. */
 function inlineOf(given: JsonObject, named: string | undefined, requested: string): Wanted {
   const config = snakeCase(given);
   const targets = readArray(config['targets']);
@@ -107,7 +107,7 @@ function inlineOf(given: JsonObject, named: string | undefined, requested: strin
   return targetOf(target, readString(override['model']) ?? requested, { dropped, override });
 }
 
-/** Fields that a config may set, and between which numbers. */
+/** Fields that a config may set, with their range. */
 const OVERRIDES: Readonly<Record<string, readonly [least: number, most: number]>> = Object.freeze({
   temperature: [0, 2],
   top_p: [0, 1],
@@ -117,7 +117,7 @@ const OVERRIDES: Readonly<Record<string, readonly [least: number, most: number]>
   max_completion_tokens: [1, 2_147_483_647],
 });
 
-/** What a config sets in place of the caller: it stands in no body, so that it is checked here. */
+/** Fields that a config sets in place of the caller. They are in no body, so they are checked here. */
 function readOverride(given: JsonObject): JsonObject {
   for (const [name, value] of Object.entries(given)) {
     if (name === 'model' && readString(value) !== undefined) continue;
@@ -134,7 +134,7 @@ function readOverride(given: JsonObject): JsonObject {
   return given;
 }
 
-/** Its SDKs write fields in camelCase too. */
+/** Its SDKs also write fields in camelCase. */
 function snakeCase(value: JsonObject): JsonObject {
   return Object.fromEntries(
     Object.entries(value).map(([name, each]) => [name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), each]),
@@ -145,7 +145,7 @@ const openAiModel = ({ id, ownedBy, created }: ListedModel): object => ({
   ...{ id, object: 'model', created, owned_by: ownedBy },
 });
 
-/** Portkey's way in: OpenAI's format, and headers that say where it goes. */
+/** Portkey's dialect: OpenAI's format, with headers for routing. */
 function portkeyDialect(aliases: Aliases): DialectDefinition<ChatRequest> {
   return {
     ...CHAT_SHAPE,
@@ -180,13 +180,13 @@ export default definePlugin({
   apiVersion: 1,
   configSchema: { type: 'object', additionalProperties: false },
   setup(api) {
-    const aliases = (): readonly string[] => api.aliases().map(([name]) => name);
+    const aliases = (): readonly string[] => api.models.aliases().map(([name]) => name);
     api.dialect(portkeyDialect(aliases));
     addEmbeddings(api, aliases);
   },
 });
 
-/** As much as this way in reads; the operation `embeddings`, which may be switched off, checks the rest. */
+/** Fields that this dialect reads; the operation `embeddings`, which may be disabled, checks the rest. */
 const EMBEDDING_REQUEST: Schema = {
   examples: [{ model: 'echo/echo-embedding', input: ['Hello there'] }],
   type: 'object',
@@ -205,7 +205,7 @@ function addEmbeddings(api: PluginApi, aliases: Aliases): void {
       const sent = state.body as EmbeddingRequest;
       const { provider, model } = readWanted(headers, sent.model, aliases);
       const { requestId, principal, session, trace, signal, onOutcome } = state;
-      const { response, headers: told } = await api.call(
+      const { response, headers: told } = await api.models.call(
         'embeddings',
         { ...sent, model },
         {

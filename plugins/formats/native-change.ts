@@ -1,14 +1,17 @@
 import type { ChatRequest, JsonObject } from '../../contract/index.ts';
 
-/** What hooks made of a request that goes on in the caller's own format: what every format's `patch` asks of it. */
+/** Changes by hooks to a request in the caller's own format, shared by the `patch` of every format. */
 
-/** The most that may be written. A hook, or the clamp of a key, may set either name. */
+/** Lowest output limit of a request. A hook or the clamp of a key may set either field. */
 export function limitOf({ max_completion_tokens, max_tokens }: ChatRequest): number | undefined {
   const limits = [max_completion_tokens, max_tokens].filter((limit) => typeof limit === 'number');
   return limits.length === 0 ? undefined : Math.min(...limits);
 }
 
-/** What was added to a list at its front and at its end; core translates a request whose lists changed in another way. */
+/**
+ * Returns the items added at the front and at the end of a list. Core translates requests whose lists changed in
+ * another way.
+ */
 export function addedTo<T>(
   before: readonly T[] = [],
   after: readonly T[] = [],
@@ -18,7 +21,7 @@ export function addedTo<T>(
   return [after.slice(0, start), after.slice(start + before.length)];
 }
 
-/** The fields whose values hooks changed, each with its new one; undefined for a field that is gone. */
+/** Returns the fields that hooks changed with their new values; undefined for a removed field. */
 export function changesOf(
   before: JsonObject = {},
   after: JsonObject = {},

@@ -31,7 +31,7 @@ import { failureIn, readResponse, toldCost } from './openai-chat/response.ts';
 import type { Differences } from './openai-chat/types.ts';
 import { createResponsesCodec } from './openai-responses/read-stream.ts';
 
-/** What a codec of these needs of a vendor's differences. */
+/** Vendor differences that these codecs use. */
 type Vendor = Pick<
   Differences,
   'path' | 'errors' | 'usageCost' | 'without' | 'images' | 'rerankTexts' | 'transcription'
@@ -45,7 +45,7 @@ function pathOf({ path, without }: Vendor, operation: string, model: string): st
   return path?.(operation, model) ?? `/${operation}`;
 }
 
-/** Registers which of these a vendor has. */
+/** Registers the operations that the vendor supports. */
 export function offerOperations(api: Pick<ApiOfKind['provider'], 'offer'>, endpoint: Offer, vendor: Differences): void {
   const { operations = [] } = vendor;
   if (operations.includes('batches')) api.offer('batches', batchOffer(endpoint, vendor));
@@ -58,8 +58,9 @@ export function offerOperations(api: Pick<ApiOfKind['provider'], 'offer'>, endpo
 }
 
 /**
- * What fields of a session, of a response and of a new item make the vendor do.
- * Source: https://platform.openai.com/docs/api-reference/realtime-client-events, https://platform.openai.com/docs/guides/realtime-mcp
+ * Effects at the vendor of fields of a session, a response and a new item. Source:
+ * https://platform.openai.com/docs/api-reference/realtime-client-events,
+ * https://platform.openai.com/docs/guides/realtime-mcp
  */
 const REALTIME_EFFECTS: ProviderEffects = Object.freeze({
   audio: [{ does: 'model', at: 'input.transcription.model', note: 'writes down what is said' }],
@@ -70,7 +71,7 @@ const REALTIME_EFFECTS: ProviderEffects = Object.freeze({
 });
 
 function realtimeOffer(endpoint: Offer): RealtimeOffer {
-  // One key for all of a session.
+  // A session uses one key.
   const { keys: _, passThroughAuth: __, ...one } = endpoint;
   return {
     ...one,
@@ -84,7 +85,8 @@ const BATCH_FACTOR = 0.5;
 
 function batchOffer(endpoint: Offer, vendor: Differences): BatchOffer {
   const responses = createResponsesCodec((body) => classifyError(200, body, {}, vendor.errors), vendor.usageCost);
-  // One key for all of a batch: another one may be of another project. Its requests were held to the effects one by one.
+  // A batch uses one key: another key may belong to another project. The effects of its requests were checked one by
+  // one.
   const { keys: _, passThroughAuth: __, effects: ___, ...one } = endpoint;
   const [, query] = pathOf(vendor, 'batches', '').split('?');
   const chat = '/chat/completions';
@@ -97,7 +99,7 @@ function batchOffer(endpoint: Offer, vendor: Differences): BatchOffer {
   };
 }
 
-/** The fields of a request that are sent, and the names of those that are not. */
+/** Splits a request into the fields to send and the names of dropped fields. */
 function sentOf(
   input: JsonObject,
   taken: readonly string[],
@@ -109,7 +111,7 @@ function sentOf(
   };
 }
 
-/** The vendor's body, where it is an object and no error, with what the vendor says that the call cost as `usage.cost`. */
+/** Returns the vendor's body with the vendor's cost as `usage.cost`. Throws unless it is an object without an error. */
 function bodyOf(body: unknown, vendor: Vendor, list: string): JsonObject {
   const failure = failureIn(body, vendor.errors);
   if (failure) throw new StreamFailure(failure);
@@ -144,7 +146,7 @@ export function moderationsCodec(vendor: Vendor): JsonCodec<ModerationRequest, M
         const { flagged, categories, category_scores: scores, ...rest } = readObject(row);
         if (!isObject(categories) || !isObject(scores)) throw wrong('answered with a result that has no categories');
         const own = categories as Readonly<Record<string, boolean>>;
-        // Mistral leaves the verdict to its callers.
+        // Mistral does not return `flagged`.
         const isFlagged = typeof flagged === 'boolean' ? flagged : Object.values(own).includes(true);
         return {
           flagged: isFlagged,
@@ -175,7 +177,7 @@ function textOf(document: unknown): string {
 export function rerankCodec(vendor: Vendor): JsonCodec<RerankRequest, RerankResponse> {
   return {
     request(input, { model }) {
-      // What the documents say is known here: nobody is wanted to send them back.
+      // The gateway has the documents, so the vendor need not return them.
       const { return_documents: _, ...wanted } = input;
       const { body, dropped } = sentOf(wanted, RERANK_FIELDS);
       return {
@@ -217,19 +219,19 @@ export function rerankCodec(vendor: Vendor): JsonCodec<RerankRequest, RerankResp
   };
 }
 
-/** Models that tell the times of what they heard, and with them how long it was; others refuse the format. */
+/** Models that return timestamps, and with them the duration. Other models reject the format. */
 const TIMED = /whisper/i;
 
 const SOUND_FIELDS = Object.freeze(['language', 'prompt', 'temperature', 'chunking_strategy']);
 
 type TextField = readonly [name: string, value: string];
 
-/** Fields as the texts of a form. */
+/** Form fields as texts. */
 function textFields(body: JsonObject): readonly TextField[] {
   return Object.entries(body).map(([name, value]) => [name, String(value)]);
 }
 
-/** Whether times are wanted, which subtitles are made of. */
+/** Returns true for formats with timestamps; subtitles need them. */
 const hasTimes = ({ response_format: format }: TranscriptionRequest): boolean =>
   format === 'verbose_json' || format === 'srt' || format === 'vtt';
 
@@ -246,7 +248,7 @@ function soundFields(input: TranscriptionRequest, taken: readonly string[], mode
   return { fields, dropped };
 }
 
-/** Of vendors that know no formats. */
+/** Reads the options for vendors without response formats. */
 function plainSound(input: TranscriptionRequest, taken: readonly string[]) {
   const { task: _, file: __, response_format: format, timestamp_granularities, stream, ...rest } = input;
   if (format === 'diarized_json')

@@ -1,9 +1,9 @@
 import type { ReasoningDetail } from '../../contract/index.ts';
 
-/** How texts begin that core sealed for one account and one deployment; core alone can say whose they are. */
+/** Prefix of texts that core sealed for one account and one deployment. Only core can verify them. */
 export const SEAL = 'tg1.';
 
-/** A piece of reasoning as it goes out: what its maker encrypted is sealed, and what Anthropic signed it with. */
+/** Seals the encrypted data and the Anthropic signature of a reasoning detail that is sent to the client. */
 export function sealDetail(detail: ReasoningDetail, seal: (data: string) => string): ReasoningDetail {
   const { data, signature, format } = detail;
   return {
@@ -13,12 +13,15 @@ export function sealDetail(detail: ReasoningDetail, seal: (data: string) => stri
   };
 }
 
-/** Whether a piece of reasoning that came back has a sealed signature. */
+/** Returns true if a reasoning detail from a client has a sealed signature. */
 export function hasSealedSignature({ signature, data }: Pick<ReasoningDetail, 'signature' | 'data'>): boolean {
   return data === undefined && typeof signature === 'string' && signature.startsWith(SEAL);
 }
 
-/** A piece of reasoning that came back, its sealed signature where core opens it: core makes the signature of that. */
+/**
+ * Moves the sealed signature of a reasoning detail from a client to `data`, where core opens it and restores the
+ * signature.
+ */
 export function readSealedDetail(detail: ReasoningDetail): ReasoningDetail {
   if (!hasSealedSignature(detail)) return detail;
   const { signature, ...rest } = detail;

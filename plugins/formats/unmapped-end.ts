@@ -1,12 +1,12 @@
 import { type FinishReason, isObject, type NativeFinish, parseJson, StreamFailure } from '../../contract/index.ts';
 
-/** Parts of a message or a delta that a model writes. */
+/** Fields of a message or a delta with model output. */
 const DELIVERED = Object.freeze([
   ...['content', 'refusal', 'reasoning_content', 'reasoning_details', 'tool_calls', 'function_call'],
   ...['images', 'audio', 'annotations', 'opaque'],
 ]);
 
-/** Whether a message or a delta holds something that a model wrote. */
+/** Returns true if a message or a delta contains model output. */
 export function hasDelivered(message: object): boolean {
   const fields = message as Readonly<Record<string, unknown>>;
   return DELIVERED.some((name) => {
@@ -15,7 +15,7 @@ export function hasDelivered(message: object): boolean {
   });
 }
 
-/** Longest stop reason that is passed on. */
+/** Maximum length of a stop reason that is passed on. */
 const MAX_REASON = 64;
 
 /** The end of one choice. */
@@ -25,9 +25,10 @@ export interface ChoiceEnd {
 }
 
 /**
- * The end of an answer whose stop reason no finish reason stands for. What came is kept and counts as incomplete (`length`), with the
- * vendor's word; where all its tool calls have whole arguments it is `tool_calls`, so that an agent can go on. Throws
- * {@link StreamFailure} when nothing came: another target may do better.
+ * Returns the end of a response with a stop reason that has no finish reason. Delivered output is kept and counts as
+ * incomplete (`length`), with the vendor's stop reason. If the arguments of all its tool calls are complete, it ends
+ * with `tool_calls`, so that an agent can continue. Throws {@link StreamFailure} without any output: another target
+ * may succeed.
  */
 export function unmappedEnd(reason: string, isDelivered: boolean, callArguments: readonly string[]): ChoiceEnd {
   if (!isDelivered) throw brokenOff(reason);
@@ -38,7 +39,7 @@ export function unmappedEnd(reason: string, isDelivered: boolean, callArguments:
   };
 }
 
-/** The failure that a stop reason stands for. */
+/** Failure for a stop reason. */
 export function brokenOff(reason: string): StreamFailure {
   return new StreamFailure({
     class: 'broken_off',

@@ -2,7 +2,7 @@ import { definePlugin, isObject, parseSize } from '../../contract/index.ts';
 import { type Judge, judgeTexts, SIDES, type Verdict } from './kit/index.ts';
 import { requestVerdict, SERVICE } from './kit/service.ts';
 
-/** What the service says, in one of three forms. */
+/** Reads the verdict of the service, in one of three forms. */
 function readVerdict(body: unknown, count: number): Verdict {
   if (isObject(body)) {
     const { action, texts, index } = body;
@@ -17,7 +17,7 @@ function readVerdict(body: unknown, count: number): Verdict {
   throw new TypeError(`the service sent no verdict: {"action":"pass"}, "block", or "replace" with ${count} texts`);
 }
 
-/** Any service says what may pass: it is sent the texts of requests and responses, and lets them pass, refuses them or writes them anew. */
+/** Sends the texts of requests and responses to a service, which lets them pass, rejects them or replaces them. */
 export default definePlugin({
   name: 'http-guardrail',
   kind: 'policy',

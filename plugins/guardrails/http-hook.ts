@@ -16,15 +16,15 @@ import { refuseBatches, refuseRealtime } from './kit/guard.ts';
 import { codedTextsOf, lengthOf } from './kit/judged-texts.ts';
 import { requestVerdict, SERVICE } from './kit/service.ts';
 
-/** What the service says of what it was sent: undefined lets that be as it is. */
+/** Replacement from the service; undefined means no change. */
 type Replacement = unknown;
 
-/** The members of requests that are files of a caller: they are not sent, and stay as they are. */
+/** Request fields with files of a caller: they are not sent, and stay unchanged. */
 const FILES = ['file', 'images', 'mask'] as const;
 
 const MAX_MESSAGE = 1000;
 
-/** Anything may come: what is no verdict throws. `field` is what may be replaced; undefined where nothing may. */
+/** Reads the verdict of the service; throws for an invalid one. `field` names the replaceable field, if any. */
 function readVerdict(body: unknown, instance: string, field?: string): Replacement {
   if (isObject(body)) {
     const { action, code = 'content_filtered', message } = body;
@@ -42,7 +42,7 @@ function readVerdict(body: unknown, instance: string, field?: string): Replaceme
   throw new TypeError(`the service sent no verdict: {"action":"pass"}${forms} or {"action":"refuse"}`);
 }
 
-/** A refusal is the caller's: a failure of the service is none. */
+/** Returns true for error codes with a status below 500: a failure of the service is not a rejection. */
 function isRefusal(code: unknown): code is ErrorCode {
   return typeof code === 'string' && Object.hasOwn(ERRORS, code) && ERRORS[code as ErrorCode].status < 500;
 }
@@ -71,24 +71,24 @@ function describeOutcome(outcome: Outcome): object {
   };
 }
 
-/** A request without the files of its caller. */
+/** Removes the caller's files from a request. */
 function withoutFiles(request: object): object {
   return Object.fromEntries(Object.entries(request).filter(([name]) => !FILES.some((file) => file === name)));
 }
 
-/** Sends some of a stream at a time, and passes on what the service says. */
+/** Sends parts of a stream to the service, and passes its verdict on. */
 function sendChunks(
   window: number,
   send: (chunks: readonly ChatChunk[], isLast: boolean) => Promise<Replacement>,
 ): StreamTransform {
   const held: ChatChunk[] = [];
-  // What was held back when the service failed: it goes on where the instance says `onFailure: open`.
+  // Chunks buffered when the service failed; they are passed on with `onFailure: open`.
   let unsent: readonly ChatChunk[] | undefined;
   let size = 0;
   const flush = async (isLast: boolean): Promise<readonly ChatChunk[]> => {
     const chunks = held.splice(0);
     size = 0;
-    // The chunk whose push fails goes on by itself.
+    // The chunk whose push fails is passed on separately.
     unsent = isLast ? chunks : chunks.slice(0, -1);
     const replaced = await send(chunks, isLast);
     unsent = undefined;
@@ -104,7 +104,10 @@ function sendChunks(
   };
 }
 
-/** The hooks of a call for programs that are no plugins: each is sent as JSON to a service, which lets it be, replaces or refuses. */
+/**
+ * Hooks of a call for programs other than plugins: each is sent as JSON to a service, which accepts, replaces or
+ * rejects it.
+ */
 export default definePlugin({
   name: 'http-hook',
   kind: 'policy',

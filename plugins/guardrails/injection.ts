@@ -1,21 +1,21 @@
 import { definePlugin, GatewayError, parseSize } from '../../contract/index.ts';
 import { guardTexts, refusal, SIDES, textsOfRequest, textTransform } from './kit/index.ts';
 
-/** What a text does that tries to give a model other orders. */
+/** Sign of a text that tries to give a model other instructions. */
 interface Sign {
-  /** As a refusal names it. */
+  /** Name of the sign in errors. */
   readonly what: string;
-  /** In a text as {@link plainText} writes it. Each part is bounded, so that the time grows with the text alone. */
+  /** Pattern for a text written by {@link plainText}. Each part is bounded, so that matching takes linear time. */
   readonly pattern: RegExp;
-  /** What has to stand near a match. */
+  /** Pattern that must match nearby. */
   readonly near?: RegExp;
-  /** Some of these words are in all texts that have the sign: most texts have none, and are done with. */
+  /** Words of which every text with the sign has at least one. Most texts have none, so further checks are skipped. */
   readonly needs: RegExp;
 }
 
 const ORDERS =
   '(?:instructions?|instuctions|prompts?|directions?|directives?|guidelines?|rules?|orders?|commands?|constraints?|restrictions?|programming|training|policies|protocols?)';
-/** Up to some words in between, in one sentence. */
+/** Up to this many words in between, in one sentence. */
 const upTo = (words: number): string => `(?:[^\\s.!?;:]{1,40}\\s{1,9}){0,${words}}?`;
 const EARLIER =
   '(?:previous|prior|preceding|earlier|above|former|foregoing|initial|original|past|existing|given|system|other|old)';
@@ -30,7 +30,7 @@ const WANTS = 'a question for its instructions';
 const PART = 'a part without rules for the model';
 const VOICE = 'orders in the voice of the system';
 
-/** Texts in which an order is dropped, asked for, or given in the voice of somebody else. */
+/** Signs in texts that drop an instruction, request one, or give one in another's name. */
 const SIGNS: readonly Sign[] = Object.freeze([
   {
     what: LEAVES,
@@ -100,18 +100,21 @@ const SIGNS: readonly Sign[] = Object.freeze([
   },
 ]);
 
-/** How far from a match its {@link Sign.near} may stand. */
+/** Maximum distance between a match and its {@link Sign.near}. */
 const NEAR = 120;
 
-/** Letters of other alphabets that look as Latin ones do. */
+/** Letters of other alphabets that look like Latin ones. */
 const LOOKS_LIKE: Readonly<Record<string, string>> = Object.freeze({
   ...{ а: 'a', е: 'e', о: 'o', р: 'p', с: 'c', х: 'x', у: 'y', і: 'i', ј: 'j', ѕ: 's', ԁ: 'd', һ: 'h', ո: 'n' },
   ...{ ο: 'o', α: 'a', ε: 'e', ρ: 'p', ι: 'i', ν: 'v', κ: 'k', τ: 't', υ: 'u', ı: 'i' },
 });
 
-/** A text as signs are looked for in it: small letters without marks, those that look like Latin ones as these, what is not seen left out, one space for many. */
+/**
+ * Normalizes a text for the search: lower case, no diacritics, Latin letters for lookalikes, no invisible characters,
+ * single spaces.
+ */
 function plainText(text: string): string {
-  // The one letter that becomes eighteen, and the one that becomes eight, are left out.
+  // Removes two ligatures, which expand to eighteen and eight letters.
   const small = /[^\0-\x7f]/.test(text) ? plainLetters(text.replace(/[\ufdfa\ufdfb]/g, ' ').normalize('NFKD')) : text;
   return small
     .toLowerCase()
@@ -124,7 +127,7 @@ function plainLetters(text: string): string {
     text
       .replace(/[\p{M}\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\u{e0000}-\u{e007f}]+/gu, '')
       .replace(/[’‘`´]/g, "'")
-      // Only beside Latin letters: a text in Russian stays one.
+      // Only in words with Latin letters: Russian text stays unchanged.
       .replace(/[a-z]\p{L}*[^\p{ASCII}\P{L}]\p{L}*|[^\p{ASCII}\P{L}]\p{L}*[a-z]\p{L}*/giu, (word) =>
         word.replace(/[^\0-\x7f]/g, (char) => LOOKS_LIKE[char] ?? char),
       )
@@ -139,16 +142,16 @@ function hasSign(plain: string, { needs, pattern, near }: Sign): boolean {
   return false;
 }
 
-/** What a text tries; undefined where it shows no sign. */
+/** Sign found in a text; undefined without one. */
 export function findInjection(text: string): string | undefined {
   const plain = plainText(text);
   return SIGNS.find((sign) => hasSign(plain, sign))?.what;
 }
 
-/** The most of a stream that is held back: most signs have fewer characters. */
+/** Maximum number of buffered characters of a stream: most signs are shorter. */
 const HOLD = 300;
 
-/** Texts that try to give the model other orders than those of whom it works for. */
+/** Detects texts that try to override the instructions of the operator or the caller. */
 export default definePlugin({
   name: 'injection',
   kind: 'policy',
@@ -188,7 +191,7 @@ export default definePlugin({
       },
     });
     const request = (given: object): undefined => {
-      // All of a message is one text: what is written in two of its parts is said in one go.
+      // Texts of one message are joined: an instruction may be spread over several parts.
       const said = new Map<string, string>();
       let size = 0;
       for (const { path, role, text } of textsOfRequest(given)) {

@@ -8,27 +8,30 @@ import {
   parseUsd,
 } from '../../contract/index.ts';
 
-/** Whether the caller says how much the model may write. */
+/** Returns true if the caller limits the output. */
 function namesLimit({ request, client }: Call): boolean {
   const { max_completion_tokens, max_tokens } = request as Partial<ChatRequest>;
   return client?.demandsLimit !== true && (max_completion_tokens ?? max_tokens ?? null) !== null;
 }
 
-/** No model writes more. */
+/** Upper bound: no model writes more. */
 const MOST_OUTPUT = 2 ** 20;
 
-/** The most tokens that a call may write for an amount: its cost grows with them. 0 where no limit makes it cheap enough. */
+/** Maximum output tokens of a call for an amount, since its cost grows with them. 0 if no limit makes it affordable. */
 function outputFor(api: PluginApi, call: Call, nano: number): number {
   let [fits, tooMany] = [0, MOST_OUTPUT];
   while (tooMany - fits > 1) {
     const middle = Math.floor((fits + tooMany) / 2);
-    if ((api.estimate(call, middle).cost ?? Number.POSITIVE_INFINITY) <= nano) fits = middle;
+    if ((api.books.estimate(call, middle).cost ?? Number.POSITIVE_INFINITY) <= nano) fits = middle;
     else tooMany = middle;
   }
   return fits;
 }
 
-/** No call costs more than an amount: a chat whose caller names no limit of output gets one that fits, others are refused before anything is sent. */
+/**
+ * Limits the cost of each call. A chat without an output limit gets one that fits; other calls over the limit are
+ * rejected before they are sent.
+ */
 export default definePlugin({
   name: 'max-cost',
   kind: 'policy',
@@ -69,7 +72,7 @@ export default definePlugin({
         },
       );
     api.hook('reserve', (call) => {
-      const { cost } = api.estimate(call);
+      const { cost } = api.books.estimate(call);
       if (cost === undefined) {
         if (unknown === 'allow') return;
         throw refuse(call, 'It is not known what this model costs.', 'Choose another model.');
@@ -77,7 +80,7 @@ export default definePlugin({
       if (cost <= most) return;
       const tokens = outputFor(api, call, most);
       if (tokens >= leastOutput && !namesLimit(call)) {
-        api.limitOutput(call, tokens);
+        api.books.limitOutput(call, tokens);
         call.headers.set('x-tollgate-max-tokens', String(tokens));
         return;
       }

@@ -17,7 +17,7 @@ const FORMATS = Object.freeze(
   Object.fromEntries(Object.entries(STANDARD_FORMATS).map(([name, { accepts }]) => [name, accepts])),
 );
 
-/** Compiles the schema; what is wrong with it is an {@link OptionError}. */
+/** Compiles the schema; an invalid one is an {@link OptionError}. */
 function compile(schema: object): ValidateFunction {
   try {
     return new Ajv2020({ strict: false, formats: FORMATS, logger: false }).compile(schema);
@@ -30,15 +30,15 @@ function compile(schema: object): ValidateFunction {
   }
 }
 
-/** The content of a choice of a stream, held back until it is whole. */
+/** Content of a choice of a stream, buffered until it is complete. */
 interface HeldContent {
   readonly chunks: ChatChunk[];
   text: string;
-  /** Whether the choice calls tools: then it is no answer yet. */
+  /** True if the choice calls tools: it is then not a final response. */
   callsTools: boolean;
 }
 
-/** Responses are JSON that fits a schema, or do not reach the caller. */
+/** Requires responses to be JSON that conforms to a schema; others do not reach the caller. */
 export default definePlugin({
   name: 'schema',
   kind: 'policy',
@@ -78,7 +78,7 @@ export default definePlugin({
       if (value === undefined) throw refuse('it is not JSON');
       if (fits(value)) return;
       const [error] = fits.errors ?? [];
-      // The place in the schema, not in the response: names there are the model's words.
+      // Path in the schema, not in the response: names there are written by the model.
       throw refuse(`${error?.schemaPath ?? '#'} ${error?.message ?? 'is not kept'}`);
     };
     refuseBatches(api);

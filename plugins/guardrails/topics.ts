@@ -17,10 +17,10 @@ interface Topics {
   readonly denied: readonly string[];
 }
 
-/** Whose calls are those of a judge itself: they are not judged, by whatever instance. */
+/** Principals of calls by a judge, which no instance judges. */
 const judges = new WeakSet<Principal>();
 
-/** What the judge is told; each text that it judges is a JSON string, so that it cannot leave its place. */
+/** Instructions of the judge. Each text to judge is a JSON string, so that it cannot escape its field. */
 function instructions({ allowed, denied }: Topics): string {
   const list = (topics: readonly string[]): string => topics.map((topic) => `- ${topic}`).join('\n');
   return [
@@ -35,7 +35,7 @@ function instructions({ allowed, denied }: Topics): string {
   ].join('\n\n');
 }
 
-/** The verdict of a response; undefined where it is none. */
+/** Verdict in a response; undefined if it is invalid. */
 function readResponse({ choices }: ChatResponse): 'allow' | 'deny' | undefined {
   const [, json] = /(\{[^{}]*\})\s*(?:```)?\s*$/.exec(choices[0]?.message.content?.trim() ?? '') ?? [];
   if (json === undefined) return undefined;
@@ -48,14 +48,14 @@ function readResponse({ choices }: ChatResponse): 'allow' | 'deny' | undefined {
   }
 }
 
-/** The judge's call is made for the caller of the call that is judged, with a model of the operator's choice. */
+/** Makes the judge's call on behalf of the judged call's caller, with a model of the operator's choice. */
 function principalOf({ principal: { models: _models, providers: _providers, ...principal } }: Call): Principal {
   const judge = Object.freeze(principal);
   judges.add(judge);
   return judge;
 }
 
-/** Texts are about what a model of the operator's own says that they may be about, or do not pass. */
+/** Restricts the topics of texts, as judged by a model of the operator's choice. */
 export default definePlugin({
   name: 'topics',
   kind: 'policy',
@@ -107,7 +107,7 @@ export default definePlugin({
   setup(api, { model, maxTokens, window, maxSize, sides, ...config }) {
     const system = instructions(topicsOf(config));
     const judge: Judge = async (call, _side, texts) => {
-      // No model is told anything by a count of tokens.
+      // Token counts send no text to a model.
       if (judges.has(call.principal) || call.operation === 'count') return { action: 'pass' };
       const { requestId, signal, tags, session, trace } = call;
       let verdict: 'allow' | 'deny' | undefined;
@@ -134,14 +134,14 @@ export default definePlugin({
         );
       return verdict === 'deny' ? { action: 'block', what: 'a topic that is not allowed here' } : { action: 'pass' };
     };
-    // The lines of a batch are checked as counts of tokens are, and may be 50,000.
+    // Batch lines are checked like token counts, and there may be 50,000.
     if (!sides.includes('response'))
       refuseBatches(api, undefined, 'asks a model about each request, and not about those of a batch');
     judgeTexts(api, { sides, window, maxSize: parseSize(maxSize), isMeant, judge });
   },
 });
 
-/** What callers and their tools say; of a request without messages, all of it. */
+/** Returns true for texts of callers and their tools; for a request without messages, all texts. */
 function isMeant({ role }: JudgedText): boolean {
   return role === undefined || role === 'user' || role === 'tool';
 }

@@ -1,27 +1,27 @@
 import { definePlugin, OptionError, problemsOf } from '../../contract/index.ts';
 import { guardTexts, refusal, SIDES, type TextSearch, textTransform } from './kit/index.ts';
 
-/** Letters that words begin with, and what may follow them: five thousand words take the time of one. */
+/** Trie of words: searching five thousand words takes the time of one. */
 interface Letters {
   readonly next: Map<string, Letters>;
-  /** Whether a word ends here, or one with a `*`. */
+  /** Set if a word ends here, or one with a `*`. */
   end?: 'word' | 'prefix';
 }
 
-/** A letter as words are compared: in any case, wide, bold or plain; white space of any kind is a space. */
+/** Normalizes a letter for comparison: case, width and weight are ignored; any white space is a space. */
 function plainLetter(char: string): string {
   if (/\s/.test(char)) return ' ';
   const plain = char < '\u0080' ? char : char.normalize('NFKC');
   return plain.toLowerCase();
 }
 
-/** What is not seen between letters: soft hyphens, zero-width characters. */
+/** Invisible characters between letters: soft hyphens, zero-width characters. */
 const UNSEEN = /[\u00ad\u200b-\u200f\u2060\ufeff]/;
 const WORD = /[\p{L}\p{N}_]/u;
 
 const charAt = (text: string, at: number): string => String.fromCodePoint(text.codePointAt(at) ?? 0);
 
-/** Writes a word among the letters; returns how many it has. */
+/** Adds a word to the trie; returns its number of letters. */
 function addWord(root: Letters, word: string, path: string): number {
   const text = word.trim().replace(/\s+/g, ' ');
   const isPrefix = text.endsWith('*');
@@ -42,7 +42,7 @@ function addWord(root: Letters, word: string, path: string): number {
   return plain.length;
 }
 
-/** The longest word that a text has at a place, up to `end`; whether more of the text may make it another one. */
+/** Longest word in a text at a position, up to `end`. `isOpen` is true if more text may continue the match. */
 function readWord(root: Letters, text: string, start: number): { readonly end: number; readonly isOpen: boolean } {
   let node = root;
   let end = 0;
@@ -65,7 +65,10 @@ function readWord(root: Letters, text: string, start: number): { readonly end: n
   return { end, isOpen: at >= text.length };
 }
 
-/** Where words may begin: with a letter that one of them begins with, or with one beyond ASCII, which may stand for it. */
+/**
+ * Matches possible starts of words: the first letters of the words, and letters beyond ASCII, which may normalize to
+ * them.
+ */
 function startsOf({ next }: Letters): RegExp {
   const letters = [...next.keys()].filter((letter) => letter.length === 1 && letter < '\u0080');
   const codes = letters.flatMap((letter) => [letter, letter.toUpperCase()]).map((letter) => letter.charCodeAt(0));
@@ -73,10 +76,13 @@ function startsOf({ next }: Letters): RegExp {
   return new RegExp(`[${ascii}\\u{80}-\\u{10ffff}](?<=(?<![\\p{L}\\p{N}_]).)`, 'gsu');
 }
 
-/** The most of a text that is held back for one word: it may have unseen characters and much white space. */
+/**
+ * Maximum number of buffered characters per letter of a word: it may contain invisible characters and much white
+ * space.
+ */
 const PER_LETTER = 8;
 
-/** What finds these words, whole and in any case. */
+/** Search for these words, as whole words in any case. */
 function searchWords(words: readonly string[]): TextSearch {
   const root: Letters = { next: new Map() };
   const lengths = words.map((word, at) => addWord(root, word, `/words/${at}`));
@@ -103,7 +109,7 @@ function searchWords(words: readonly string[]): TextSearch {
   };
 }
 
-/** Words that may not be said: masked, or the call is refused. */
+/** Denied words: they are masked, or the call is rejected. */
 export default definePlugin({
   name: 'words',
   kind: 'policy',

@@ -91,9 +91,9 @@ export default definePlugin({
       estimate: (request, { price }) => costOfTokens(countTokens(request.input), price),
       async attempt({ request, offer: { codec }, codecCall, price, sendForJson, meter }) {
         const response = codec.response(await sendForJson(codec.request(request, codecCall)), request, codecCall);
-        // A codec in JavaScript may leave it out.
+        // A codec in JavaScript may omit the usage.
         const counted = isObject(response.usage) ? response.usage['prompt_tokens'] : undefined;
-        // Some input was read: a count of nothing is none.
+        // The input was not empty, so a count of 0 is invalid.
         const told = isCount(counted) && counted > 0 ? counted : undefined;
         const providerCost = readCost(response.usage);
         meter({
@@ -127,9 +127,9 @@ export default definePlugin({
         const { requestId, principal, session, trace, signal, onOutcome } = ctx.state;
         const targets = find(ctx as RouteContext, request.model);
         const context = { requestId, principal, session, trace, signal, onOutcome, ...(targets && { targets }) };
-        const { response, headers } = await api.call('embeddings', request, context);
+        const { response, headers } = await api.models.call('embeddings', request, context);
         ctx.set(headers);
-        // OpenAI's has none; clients of Mistral's insist on one.
+        // OpenAI's response has no id; Mistral's clients require one.
         ctx.body = { id: requestId, ...response };
       },
     });
@@ -153,7 +153,7 @@ function addCohereRoute(api: PluginApi): void {
       const ctx = context as RouteContext<JsonObject & { readonly model: string; readonly texts: readonly string[] }>;
       const { model, texts, output_dimension: dimensions, embedding_types: _, ...rest } = ctx.state.body;
       const request = { ...rest, model, input: texts, ...(isCount(dimensions) && { dimensions }) };
-      const called = await api.call('embeddings', request, callContext(ctx as RouteContext, request));
+      const called = await api.models.call('embeddings', request, callContext(ctx as RouteContext, request));
       const { data, usage } = called.response;
       ctx.set(called.headers);
       ctx.body = {
@@ -165,7 +165,7 @@ function addCohereRoute(api: PluginApi): void {
   });
 }
 
-/** What a number of input tokens comes to; embeddings have no output. */
+/** Cost of input tokens; embeddings have no output. */
 function costOfTokens(tokens: number, price: Price | undefined): Metered {
   const usage = { prompt_tokens: tokens, completion_tokens: 0, total_tokens: tokens };
   const parts: CostPart[] = [];
@@ -173,7 +173,7 @@ function costOfTokens(tokens: number, price: Price | undefined): Metered {
   return { units: { prompt_tokens: tokens }, cost, parts };
 }
 
-/** Texts are estimated; tokens that the caller sends are counted. */
+/** Texts are estimated; token ids of the caller are counted. */
 function countTokens(input: EmbeddingRequest['input']): number {
   if (typeof input === 'string') return estimateTextTokens(input);
   let tokens = 0;

@@ -23,7 +23,7 @@ import { type FormFile, type ImageRequest, type ImageResponse, readCost } from '
 import { isEventStream, missingFile, readEvents, readWhole, sendEvents } from './kit/event-stream.ts';
 import { addModelRoutes, callContext } from './kit/model-routes.ts';
 
-/** OpenAI's limits: of one image, and of how many an edit may have, its mask included. */
+/** OpenAI's limits: size of one image, and number of images in an edit, including its mask. */
 const MAX_FILE_BYTES = 50 * 1024 * 1024;
 const MAX_FILES = 17;
 
@@ -55,7 +55,7 @@ const REQUEST: Schema & { readonly $id: string } = Object.freeze({
   properties: PROPERTIES,
 });
 
-/** As the operation has it: an edit has files. */
+/** Request of the operation: an edit has files. */
 const OPERATION_REQUEST: Schema = {
   ...{ type: 'object', required: ['model', 'prompt'] },
   properties: { ...PROPERTIES, images: { type: 'array', minItems: 1, maxItems: MAX_FILES, items: file }, mask: file },
@@ -63,7 +63,7 @@ const OPERATION_REQUEST: Schema = {
 
 const NUMBERS: readonly string[] = Object.freeze(['n', 'output_compression', 'partial_images']);
 
-/** The text fields of the form of an edit. */
+/** Text fields of the form for edits. */
 const FORM: Schema & { readonly $id: string } = Object.freeze({
   $id: 'tollgate:ImageEditForm',
   type: 'object',
@@ -92,7 +92,7 @@ const RESPONSE: Schema & { readonly $id: string } = Object.freeze({
 const DESCRIPTION = 'Events with `stream`, with `partial_images` on the way.';
 const MADE = { description: 'The images, in base64 or by address.', schema: RESPONSE };
 
-/** Images that are made or changed by words, in OpenAI's shape. */
+/** Images generated or edited by a prompt, in OpenAI's shape. */
 export default definePlugin({
   name: 'images',
   kind: 'operation',
@@ -131,7 +131,7 @@ function addEdits(api: PluginApi): void {
       async handler(context) {
         const ctx = context as RouteContext;
         const request = readForm(ctx);
-        const { response, headers } = await api.call('images', request, callContext(ctx, request));
+        const { response, headers } = await api.models.call('images', request, callContext(ctx, request));
         ctx.set(headers);
         await sendImages(ctx, response);
       },
@@ -172,14 +172,14 @@ async function make(attempt: Attempt<'images'>): Promise<ImageResponse> {
     return { json };
   }
   const response = await attempt.send(sent);
-  // Vendors that do not stream make the image all the same.
+  // Vendors without streaming return the complete image.
   if (!isEventStream(response)) {
     const json = offer.codec.response(await readWhole(response), codecCall);
     bill(json['usage'], readArray(json['data']).length);
     const type = images.length > 0 ? 'image_edit.completed' : 'image_generation.completed';
     return { events: whileStreaming(eventsOf(json, type), () => {}) };
   }
-  // What breaks off before its end is owed as far as it is known: as one image.
+  // An interrupted stream is charged as one image if nothing more is known.
   bill(undefined, 1);
   let made = 0;
   let usage: unknown;
@@ -200,7 +200,7 @@ async function make(attempt: Attempt<'images'>): Promise<ImageResponse> {
   return { events: whileStreaming(watched(), () => made > 0 && bill(usage, made)) };
 }
 
-/** A whole response as the events of a stream: each image, and the usage with the last one. */
+/** Yields a complete response as stream events: each image, and the usage with the last one. */
 async function* eventsOf({ data, created, usage }: JsonObject, type: string): AsyncGenerator<JsonObject> {
   for (const [at, image] of readArray(data).entries())
     yield {
@@ -209,7 +209,7 @@ async function* eventsOf({ data, created, usage }: JsonObject, type: string): As
     };
 }
 
-/** Of two that a stream told, since usage never falls in one. */
+/** Larger of two usages of a stream, since usage is cumulative. */
 function largerOf(before: unknown, next: unknown): unknown {
   const total = (usage: unknown): number => readCount(readObject(usage)['output_tokens']) ?? 0;
   return total(next) < total(before) ? before : (next ?? before);
@@ -219,7 +219,7 @@ async function formFile({ path, name, contentType }: UploadedFile, field: string
   return { field, name, contentType, bytes: await readFile(path) };
 }
 
-/** The unit of models that are charged by the image. */
+/** Unit of models that are charged by image. */
 const IMAGES = 'images';
 
 interface ImageUsage {
@@ -227,16 +227,19 @@ interface ImageUsage {
   readonly input: number;
   readonly imageInput: number;
   readonly output: number;
-  /** Of the output what is no image: models write some words too. */
+  /** Output tokens that are text: models also write some. */
   readonly written?: number;
 }
 
-/** What OpenAI counts: about 250 pixels a token in the best quality, a quarter and a fifteenth of that in the others. https://platform.openai.com/docs/guides/image-generation */
+/**
+ * OpenAI's token counts: about 250 pixels a token in the best quality, a quarter and a fifteenth of that in the
+ * others. https://platform.openai.com/docs/guides/image-generation
+ */
 const PIXELS_PER_TOKEN = 250;
 const LARGEST_USUAL = 1024 * 1536;
 const SHARES: Readonly<Record<string, number>> = Object.freeze({ low: 15, medium: 4 });
 const TOKENS_OF_PARTIAL = 100;
-/** Of an image that was given, in high fidelity. */
+/** Tokens of an input image, in high fidelity. */
 const TOKENS_OF_INPUT = 6500;
 
 function mostOf({ prompt, n, size, quality, partial_images: partial, images = [], mask }: ImageRequest): ImageUsage {
@@ -269,7 +272,7 @@ function meteredOf(usage: unknown, made: number, request: ImageRequest, price: P
   };
 }
 
-/** By images where the price has a fee for them, else by tokens. */
+/** Cost by image if the price has a fee for images, otherwise by token. */
 function costOfImages(
   { images, input, imageInput, output, written = 0 }: ImageUsage,
   price: Price | undefined,

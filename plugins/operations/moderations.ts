@@ -12,7 +12,7 @@ import {
 import { type ModerationRequest, type ModerationResponse, readCost } from '../formats/kit/index.ts';
 import { addModelRoutes } from './kit/model-routes.ts';
 
-/** OpenAI's own default. */
+/** OpenAI's default. */
 const DEFAULT_MODEL = 'omni-moderation-latest';
 
 const REQUEST: Schema & { readonly $id: string } = Object.freeze({
@@ -60,7 +60,7 @@ const RESPONSE: Schema & { readonly $id: string } = Object.freeze({
   },
 });
 
-/** Whether texts and images are of a kind that is not wanted, in OpenAI's shape. */
+/** Detects unwanted content in texts and images, in OpenAI's shape. */
 export default definePlugin({
   name: 'moderations',
   kind: 'operation',
@@ -97,7 +97,7 @@ function costOfTokens(tokens: number, price: Price | undefined): Metered {
   return { units: { prompt_tokens: tokens }, cost, parts };
 }
 
-/** An image counts as nothing: no vendor bills it, and none tells its tokens. */
+/** Images count as 0 tokens: vendors neither bill them nor report their tokens. */
 function countTokens(input: ModerationRequest['input']): number {
   if (typeof input === 'string') return estimateTextTokens(input);
   let tokens = 0;

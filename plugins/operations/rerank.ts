@@ -54,7 +54,7 @@ const RESPONSE: Schema & { readonly $id: string } = Object.freeze({
   },
 });
 
-/** Documents in the order of how well they answer a query, in the shape that Cohere's and Jina's clients share. */
+/** Ranks documents by relevance to a query, in the common shape of Cohere's and Jina's clients. */
 export default definePlugin({
   name: 'rerank',
   kind: 'operation',
@@ -83,14 +83,14 @@ export default definePlugin({
       summary: 'Documents in the order of how well they answer a query',
       response: { description: 'The best documents first.', schema: RESPONSE },
       async write(ctx, response) {
-        // Cohere's own always has it, and clients of its v2 insist.
+        // Cohere's own response always has it, and clients of its v2 require it.
         ctx.body = ctx.path === '/v2/rerank' ? { meta: { api_version: { version: '2' } }, ...response } : response;
       },
     });
   },
 });
 
-/** The unit of vendors that bill searches: one query over a hundred documents of 500 tokens. https://cohere.com/pricing */
+/** Unit of vendors that bill searches: one query over a hundred documents of 500 tokens. https://cohere.com/pricing */
 const SEARCHES = 'search_units';
 const DOCUMENTS_OF_SEARCH = 100;
 const TOKENS_OF_DOCUMENT = 500;
@@ -114,7 +114,7 @@ function estimateUsage({ query, documents }: RerankRequest): RerankUsage {
   return { tokens, searches: Math.ceil(pieces / DOCUMENTS_OF_SEARCH) };
 }
 
-/** By searches where the price has a fee for them, else by tokens. */
+/** Cost by search if the price has a fee for searches, otherwise by token. */
 function costOfRerank({ tokens, searches }: RerankUsage, price: Price | undefined): Metered {
   const isBySearch = price?.fees?.[SEARCHES] !== undefined;
   const read = { prompt_tokens: tokens, completion_tokens: 0, total_tokens: tokens };

@@ -22,7 +22,7 @@ import { invalid, readCost, type TranscriptionRequest, type TranscriptionRespons
 import { isEventStream, missingFile, readEvents, readWhole, sendEvents } from './kit/event-stream.ts';
 import { callContext } from './kit/model-routes.ts';
 
-/** OpenAI's limit, which others have taken over. */
+/** OpenAI's limit, also used by other vendors. */
 const MAX_FILE_BYTES = 25 * 1024 * 1024;
 
 const FORMATS = ['json', 'text', 'srt', 'verbose_json', 'vtt', 'diarized_json'] as const;
@@ -52,7 +52,7 @@ const REQUEST: Schema & { readonly $id: string } = Object.freeze({
 
 const several = { type: ['string', 'array'], maxItems: 8, items: { type: 'string', maxLength: 64 }, maxLength: 64 };
 
-/** The text fields of the form; `file` is a file. */
+/** Text fields of the form; `file` is a file. */
 const FORM: Schema & { readonly $id: string } = Object.freeze({
   $id: 'tollgate:TranscriptionForm',
   type: 'object',
@@ -75,7 +75,7 @@ const RESPONSE: Schema = {
   properties: { text: { type: 'string' }, usage: { type: 'object' } },
 };
 
-/** Speech as text, in its own language or in English, in OpenAI's shape. */
+/** Speech to text, in the spoken language or in English, in OpenAI's shape. */
 export default definePlugin({
   name: 'transcription',
   kind: 'operation',
@@ -106,7 +106,7 @@ function addRoutes(api: PluginApi): void {
       async handler(context) {
         const ctx = context as RouteContext;
         const request = readForm(ctx, task);
-        const { response, headers } = await api.call('transcription', request, callContext(ctx, request));
+        const { response, headers } = await api.models.call('transcription', request, callContext(ctx, request));
         ctx.set(headers);
         if (response.events) return sendEvents(ctx, response.events);
         if (response.text !== undefined) ctx.type = 'text/plain; charset=utf-8';
@@ -154,7 +154,7 @@ async function transcribe(attempt: Attempt<'transcription'>): Promise<Transcript
     return inFormat(body, format, request);
   }
   const response = await attempt.send(sent);
-  // Models that do not stream, such as whisper, respond whole.
+  // Models without streaming, such as whisper, return the complete transcription.
   if (!isEventStream(response)) {
     const body = offer.codec.response(await readWhole(response));
     bill(body);
@@ -174,7 +174,7 @@ async function transcribe(attempt: Attempt<'transcription'>): Promise<Transcript
   return { events: whileStreaming(watched(), () => bill(last)) };
 }
 
-/** A whole transcription as the events of a streamed one. */
+/** Yields a complete transcription as stream events. */
 async function* eventsOf(body: JsonObject): AsyncGenerator<JsonObject> {
   const text = readString(body['text']) ?? '';
   const usage = isObject(body['usage']) ? { usage: body['usage'] } : {};
@@ -182,7 +182,7 @@ async function* eventsOf(body: JsonObject): AsyncGenerator<JsonObject> {
   yield { type: 'transcript.text.done', text, ...usage };
 }
 
-/** What the caller wants, of what the vendor said in JSON. */
+/** Converts the vendor's JSON to the format that the caller requested. */
 function inFormat(
   body: JsonObject,
   format: NonNullable<TranscriptionRequest['response_format']>,
@@ -194,7 +194,7 @@ function inFormat(
   if (format !== 'json') return { json: body };
   const { usage, logprobs, languages } = body;
   return {
-    // Mistral's clients insist on the model and the language, of which OpenAI's has none.
+    // Mistral's clients require the model and the language, which OpenAI's response lacks.
     json: {
       ...{ text, model, language: readString(body['language']) ?? language ?? null },
       ...(logprobs !== undefined && { logprobs }),
@@ -230,18 +230,18 @@ function wrong(problem: string): StreamFailure {
   return new StreamFailure({ class: 'upstream_error', message: `The provider ${problem}.` });
 }
 
-/** The unit of models that are charged by time. */
+/** Unit of models that are charged by time. */
 const SECONDS = 'seconds';
 
-/** The fewest bytes of a second of speech: Opus for telephones, and sound that is not compressed. */
+/** Minimum number of bytes per second of speech: Opus for telephony, and uncompressed audio. */
 const BYTES_PER_SECOND = 2000;
 const WAV_BYTES_PER_SECOND = 8000;
 
-/** What OpenAI counts for a second of sound, and about what is said in it. */
+/** OpenAI's tokens per second of audio, and approximate tokens of its text. */
 const TOKENS_PER_SECOND = 10;
 const WORD_TOKENS_PER_SECOND = 5;
 
-/** How long a file is at most. */
+/** Maximum duration of a file in seconds. */
 function longest({ bytes, contentType, name }: Pick<UploadedFile, 'bytes' | 'contentType' | 'name'>): number {
   const isWav = /wav/i.test(contentType) || /\.wav$/i.test(name);
   return Math.ceil(bytes / (isWav ? WAV_BYTES_PER_SECOND : BYTES_PER_SECOND));
@@ -269,7 +269,7 @@ function meteredOf({ usage, duration }: JsonObject, file: UploadedFile, price: P
   return { ...costOfSound({ seconds, ...(tokens && { tokens }) }, price), estimated, providerCost: readCost(told) };
 }
 
-/** By seconds where the price has a fee for them, else by tokens. */
+/** Cost by second if the price has a fee for seconds, otherwise by token. */
 function costOfSound({ seconds, tokens }: SoundUsage, price: Price | undefined): Metered {
   const parts: CostPart[] = [];
   if (price?.fees?.[SECONDS] !== undefined) {

@@ -37,14 +37,14 @@ import {
 } from './kit/index.ts';
 
 /**
- * The API version, chosen on purpose: 2023-06-01 takes everything the later 2026-10-21 takes, and sampling fields for the
- * models that have them as well. See docs/decisions/anthropic-version.md.
+ * API version: 2023-06-01 accepts everything that 2026-10-21 accepts, plus sampling fields for the models that
+ * support them. See docs/decisions/anthropic-version.md.
  */
 const API_VERSION = '2023-06-01';
 
 const OWN_HOST = 'api.anthropic.com';
 
-/** Typed as `object`, since `ProviderConfig` is its type: none is to be computed from the schema. */
+/** Typed as `object`: its type is `ProviderConfig`, so none needs to be inferred from the schema. */
 const CONFIG_SCHEMA: object = {
   type: 'object',
   additionalProperties: false,
@@ -107,7 +107,7 @@ export default definePlugin({
       ...options,
       ...(aws && { credential: awsCredential(api, aws, options.baseUrl) }),
       ...(entra && { credential: entraCredential(api, entra) }),
-      // Paths begin with /v1, whether the operator wrote it into the base URL or not.
+      // Paths begin with /v1, whether or not the operator's base URL includes it.
       baseUrl: options.baseUrl.replace(/\/v1$/, ''),
       chat: lenientChat(
         {
@@ -121,14 +121,14 @@ export default definePlugin({
       ...(passThroughAuth && { passThroughAuth }),
       fields: ANTHROPIC_FIELDS,
       effects: ANTHROPIC_EFFECTS,
-      // Claude 4.6 and later answer 400 to a begun answer.
+      // Claude 4.6 and later respond 400 to a final assistant turn.
       continues: (model) => (/claude-/i.test(model) && anthropicTraits(model).prefill ? { trims: true } : undefined),
       listModels: { request: listRequest, response: listedModels },
       error: anthropicFailure,
       rateLimits: anthropicRateLimits,
     };
     api.provider(provider);
-    // One key for all of a batch, and the operator's. Its requests were held to the effects one by one.
+    // A batch uses one key, the operator's. The effects of its requests were checked one by one.
     const { keys: _, passThroughAuth: __, effects: ___, ...one } = provider;
     if (native && !aws)
       api.offer('batches', {
@@ -139,7 +139,7 @@ export default definePlugin({
   },
 });
 
-/** What stands in for a key where Claude is served by AWS, which wants requests signed, or by Microsoft Foundry. */
+/** Credentials in place of a key for Claude on AWS, which requires signed requests, or on Microsoft Foundry. */
 interface SignIn {
   readonly aws?: AwsOptions;
   readonly entra?: EntraOptions;
@@ -163,13 +163,16 @@ function readBetaRules(config: unknown, headers: Readonly<Record<string, string>
   return { deny, always: betaNames(always) };
 }
 
-/** What the vendor asks for beside a token of a subscription. */
+/** Beta that the vendor requires with a subscription token. */
 const TOKEN_BETA = 'oauth-2025-04-20';
 
-/** What a client says of itself, which the vendor bills a subscription by. */
+/** Client headers by which the vendor bills a subscription. */
 const CLIENT_HEADERS = Object.freeze(['user-agent', 'x-app']);
 
-/** How the token of a caller's own subscription goes out, where the operator lets it. Another company's server must not get to see it. */
+/**
+ * Passes the token of a caller's own subscription on, if the operator allows it. Another company's server must not
+ * receive it.
+ */
 function readPassThrough(config: unknown, baseUrl: string, { always }: BetaRules): PassThroughAuth | undefined {
   if (readObject(config)['passThroughAuth'] !== true) return undefined;
   const { hostname } = new URL(baseUrl);
@@ -195,7 +198,7 @@ function readPassThrough(config: unknown, baseUrl: string, { always }: BetaRules
 
 const MAX_TOLD = 200;
 
-/** The largest page there is. */
+/** Requests the largest possible page. */
 function listRequest(): HttpRequest {
   return { method: 'GET', path: '/v1/models?limit=1000' };
 }

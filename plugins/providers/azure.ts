@@ -3,9 +3,9 @@ import { ENTRA_HOSTS, ENTRA_OPTION, type EntraOptions, entraCredential, readEntr
 import { OPENAI_EFFECTS, OPENAI_MODELS, openaiCompatible } from './openai-compatible.ts';
 
 /**
- * Azure OpenAI: `model` is the deployment's name. Rules are found by the model it begins with, or that `deployments` names;
- * prices by the model that it is, with a date or without, or that `deployments` names.
- * Sources: openai SDK `azure.ts`, vercel/ai `packages/azure`.
+ * Azure OpenAI: `model` is the name of the deployment. Rules are selected by the model that the name begins with, or
+ * by `deployments`. Prices are selected by the exact model, with or without a date, or by `deployments`. Sources:
+ * openai SDK `azure.ts`, vercel/ai `packages/azure`.
  */
 export default openaiCompatible({
   name: 'azure',
@@ -77,9 +77,9 @@ export default openaiCompatible({
     const version = `?api-version=${encodeURIComponent(apiVersion)}`;
     return {
       ...shared,
-      // Older versions refuse the field, and keep nothing that does not ask for it.
+      // Older versions reject the field, and store nothing unless requested.
       stores: 'asked',
-      // Its realtime websocket has other events there.
+      // Realtime websockets of older versions have other events.
       operations: ['batches', 'images', 'transcription'],
       responsesPath: () => `/responses${version}`,
       path: (operation, model) =>

@@ -30,7 +30,7 @@ import { chooseWire, type ProviderWire } from './kit/wires.ts';
 
 const REGION = '^[a-z]{2,4}(-[a-z]{1,12}){1,3}-\\d{1,2}$';
 
-/** Typed as `object`, since `BedrockConfig` is its type: none is to be computed from the schema. */
+/** Typed as `object`: its type is `BedrockConfig`, so none needs to be inferred from the schema. */
 const CONFIG_SCHEMA: object = {
   type: 'object',
   additionalProperties: false,
@@ -52,7 +52,10 @@ interface BedrockConfig extends ProviderConfig {
   readonly region?: string;
 }
 
-/** Names of models that stand for more. Source: `modelId` of https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html */
+/**
+ * Model names that refer to other resources. Source: `modelId` of
+ * https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
+ */
 const MODEL_EFFECTS: ProviderEffects = Object.freeze({
   model: [
     {
@@ -72,7 +75,7 @@ const CONVERSE_CODEC: ChatCodec = Object.freeze({
   reader: createFrameReader,
 });
 
-/** Claude by Anthropic's format, all others by Converse. Bedrock has no route of a client's own format. */
+/** Claude uses Anthropic's format, all other models Converse. Bedrock has no passthrough for client formats. */
 function wiresOf({ turnOrder }: BedrockConfig): Pick<Provider, 'chat' | 'effects' | 'fields'> {
   const leniency = { turnOrder: readTurnOrder(turnOrder), systemApart: true };
   const converse: ProviderWire = {
@@ -94,7 +97,10 @@ function wiresOf({ turnOrder }: BedrockConfig): Pick<Provider, 'chat' | 'effects
   return wires;
 }
 
-/** Models of Amazon Bedrock, by an API key of Bedrock or signed. Source: https://docs.aws.amazon.com/bedrock/latest/APIReference */
+/**
+ * Models of Amazon Bedrock, with a Bedrock API key or signed requests. Source:
+ * https://docs.aws.amazon.com/bedrock/latest/APIReference
+ */
 export default definePlugin({
   name: 'bedrock',
   kind: 'provider',
@@ -122,7 +128,7 @@ export default definePlugin({
   },
 });
 
-/** Where requests go: what signs them, or the region's own host. Throws for what does not go together. */
+/** Base URL: the one with signing, or the region's host. Throws for incompatible options. */
 function readAddress({ region, aws, baseUrl, apiKey, apiKeys }: BedrockConfig): string {
   if (aws) readAws(aws, apiKey ?? apiKeys);
   if (region !== undefined && aws?.region !== undefined && aws.region !== region)

@@ -2,7 +2,10 @@ import { drop, nearestEffort, OPENAI_ONLY, openaiCompatible, pass, refuse, renam
 
 const OTHERS = 'refused there';
 
-/** Sources: @cerebras/cerebras_cloud_sdk 1.91, inference-docs.cerebras.ai (2026-10). Where they differ, the narrower holds. */
+/**
+ * Sources: @cerebras/cerebras_cloud_sdk 1.91, inference-docs.cerebras.ai (2026-10). If they differ, the narrower one
+ * applies.
+ */
 export default openaiCompatible({
   name: 'cerebras',
   baseUrl: 'https://api.cerebras.ai/v1',

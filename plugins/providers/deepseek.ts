@@ -40,8 +40,8 @@ const FIELDS: CompatibleRules = {
 };
 
 /**
- * Sources: api-docs.deepseek.com (2026-10), vercel/ai `packages/deepseek`. Its error code is `invalid_request_error` for
- * nearly everything, also for an empty account: the status tells the class.
+ * Sources: api-docs.deepseek.com (2026-10), vercel/ai `packages/deepseek`. Its error code is `invalid_request_error`
+ * for nearly every error, including an empty account, so the class comes from the status.
  */
 export default openaiCompatible({
   name: 'deepseek',
@@ -52,14 +52,14 @@ export default openaiCompatible({
   roles: { developer: 'system' },
   replay: 'reasoning_content',
   messages: (messages, request) => withSchema(withThinking(messages), request),
-  // The beta base takes strict tools, and then wants all of them strict.
+  // The beta base URL accepts strict tools, and then requires all tools to be strict.
   configure: ({ baseUrl = BASE_URL }) =>
     /\/beta\/*$/.test(baseUrl)
       ? { fields: { ...FIELDS, tools: pass() }, continues: () => ({ write: withPrefix }) }
       : { ...(baseUrl === BASE_URL && { continues: () => ({ write: atBeta }) }) },
 });
 
-/** Only the beta base goes on with a begun answer. https://api-docs.deepseek.com/guides/chat_prefix_completion */
+/** Only the beta base URL continues an interrupted response. https://api-docs.deepseek.com/guides/chat_prefix_completion */
 function atBeta(request: HttpRequest): HttpRequest {
   return withPrefix({ ...request, path: `/beta${request.path}` });
 }

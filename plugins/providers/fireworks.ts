@@ -1,6 +1,6 @@
 import { drop, nearestEffort, OPENAI_ONLY, openaiCompatible, pass, rename } from './openai-compatible.ts';
 
-/** Sources: fw-ai-external/python-sdk (made of its OpenAPI document), docs.fireworks.ai (2026-10). */
+/** Sources: fw-ai-external/python-sdk (generated from its OpenAPI document), docs.fireworks.ai (2026-10). */
 export default openaiCompatible({
   name: 'fireworks',
   baseUrl: 'https://api.fireworks.ai/inference/v1',

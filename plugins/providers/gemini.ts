@@ -16,7 +16,7 @@ import {
 } from '../../contract/index.ts';
 import { geminiFailure } from '../formats/google/errors.ts';
 import { geminiResponse } from '../formats/google/read-response.ts';
-import { geminiStream } from '../formats/google/stream.ts';
+import { geminiStream } from '../formats/google/read-stream.ts';
 import {
   GEMINI_EFFECTS,
   GEMINI_FIELDS,
@@ -42,7 +42,7 @@ import {
   toUnitLength,
 } from './kit/index.ts';
 
-/** Typed as `object`, since `ProviderConfig` is its type: none is to be computed from the schema. */
+/** Typed as `object`: its type is `ProviderConfig`, so none needs to be inferred from the schema. */
 const CONFIG_SCHEMA: object = {
   type: 'object',
   additionalProperties: false,
@@ -67,7 +67,7 @@ interface GeminiConfig extends ProviderConfig {
   readonly store?: boolean;
 }
 
-/** Projects keep what they are sent unless each request says otherwise: https://ai.google.dev/gemini-api/docs/logs-datasets */
+/** Projects store requests unless each request disables it: https://ai.google.dev/gemini-api/docs/logs-datasets */
 function keepNothing(body: JsonObject): NativeBody {
   return { body: { ...body, store: false }, ...(body['store'] === true && { dropped: ['store'] }) };
 }
@@ -128,7 +128,7 @@ export default definePlugin({
       ...(native && { native }),
       listModels: { request: listRequest, response: listedModels },
     });
-    // One key for all of a batch, and the operator's. Its requests were held to the effects one by one.
+    // A batch uses one key, the operator's. The effects of its requests were checked one by one.
     const { keys: _, ...one } = endpoint;
     if (native)
       api.offer('batches', {
@@ -140,12 +140,12 @@ export default definePlugin({
   },
 });
 
-/** The largest page there is: it holds every model. */
+/** Requests the largest possible page, which holds every model. */
 function listRequest(): HttpRequest {
   return { method: 'GET', path: '/models?pageSize=1000' };
 }
 
-/** Models that chat or embed, their names without `models/`. */
+/** Models for chat or embeddings, with names without `models/`. */
 function listedModels(body: unknown): readonly ModelInfo[] {
   return readArray(readObject(body)['models']).flatMap((model) => {
     const { name, supportedGenerationMethods: methods, ...facts } = readObject(model);
@@ -156,7 +156,7 @@ function listedModels(body: unknown): readonly ModelInfo[] {
   });
 }
 
-/** What becomes of each field of an embeddings request. */
+/** Rules for each field of an embeddings request. */
 export const GEMINI_EMBEDDING_FIELDS: FieldTable = {
   fields: {
     model: { rule: 'passed', note: 'Goes into the path.' },
@@ -169,7 +169,7 @@ export const GEMINI_EMBEDDING_FIELDS: FieldTable = {
   unknown: 'dropped',
 };
 
-/** An embeddings request: embedContent for one text, batchEmbedContents for several. */
+/** Writes an embeddings request: embedContent for one text, batchEmbedContents for several. */
 export function geminiEmbedRequest(input: EmbeddingRequest, call: CodecCall): HttpRequest {
   const dropped = applyFieldRules(input, GEMINI_EMBEDDING_FIELDS, 'Gemini');
   const texts = readTexts(input.input);
@@ -190,8 +190,8 @@ export function geminiEmbedRequest(input: EmbeddingRequest, call: CodecCall): Ht
 }
 
 /**
- * The vectors in the order of the texts, scaled to length 1 as OpenAI's are (Gemini leaves shortened ones unscaled).
- * Where the vendor counts no tokens they are estimated, and `usage.estimated` is true.
+ * Vectors in input order, scaled to length 1 as OpenAI's (Gemini leaves shortened ones unscaled). Tokens are
+ * estimated if the vendor does not count them; `usage.estimated` is then true.
  */
 export function geminiEmbedResponse(body: unknown, input: EmbeddingRequest, call: CodecCall): EmbeddingResponse {
   const response = readObject(body);

@@ -1,6 +1,6 @@
 import { drop, OPENAI_ONLY, openaiCompatible, refuse, rename } from './openai-compatible.ts';
 
-/** Only third parties document it: LiteLLM, Portkey, api-evangelist (2026). It behaves like vLLM. */
+/** Documented only by third parties: LiteLLM, Portkey, api-evangelist (2026). It behaves like vLLM. */
 export default openaiCompatible({
   name: 'hyperbolic',
   baseUrl: 'https://api.hyperbolic.xyz/v1',

@@ -10,7 +10,7 @@ import {
   rename,
 } from './openai-compatible.ts';
 
-/** A server of one's own. Source: lmstudio-ai/docs `1_developer/3_openai-compat` (2026-10). */
+/** Self-hosted server. Source: lmstudio-ai/docs `1_developer/3_openai-compat` (2026-10). */
 export default openaiCompatible({
   name: 'lmstudio',
   baseUrl: 'http://127.0.0.1:1234/v1',
@@ -19,7 +19,7 @@ export default openaiCompatible({
   anyModel: true,
   unlimited: true,
   thinkTags: true,
-  // The first call of a model may wait until it is read from disk.
+  // The first call of a model may wait until the model is loaded from disk.
   timeouts: { firstByteMs: 300_000 },
   fields: {
     ...OPENAI_ONLY,
@@ -47,7 +47,7 @@ export default openaiCompatible({
   embeddings: { fields: { user: drop() } },
 });
 
-/** The server refuses `json_object`: https://github.com/lmstudio-ai/lmstudio-bug-tracker/issues/189 */
+/** The server rejects `json_object`: https://github.com/lmstudio-ai/lmstudio-bug-tracker/issues/189 */
 function anyObject(value: unknown) {
   const isObject = typeof value === 'object' && value !== null && 'type' in value && value.type === 'json_object';
   const schema = { type: 'json_schema', json_schema: { name: 'object', schema: { type: 'object' } } };

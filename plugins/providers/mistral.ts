@@ -14,7 +14,10 @@ import {
   within,
 } from './openai-compatible.ts';
 
-/** Sources: mistralai/platform-docs-public `openapi.yaml` (2026-08). Bodies and messages are closed: unknown keys are 422. */
+/**
+ * Sources: mistralai/platform-docs-public `openapi.yaml` (2026-08). Bodies and messages are closed: unknown keys are
+ * 422.
+ */
 export default openaiCompatible({
   name: 'mistral',
   baseUrl: 'https://api.mistral.ai/v1',
@@ -40,7 +43,8 @@ export default openaiCompatible({
   unknown: 'dropped',
   extras: ['random_seed', 'prompt_mode', 'guardrails', 'safe_prompt'],
   roles: { developer: 'system' },
-  // https://github.com/mistralai/mistral-common `protocol/instruct/validator.py`; its normalizer joins neighbours of one role, too.
+  // https://github.com/mistralai/mistral-common `protocol/instruct/validator.py`; its normalizer also joins adjacent
+  // turns of one role.
   turnOrder: () => ({ ...TEMPLATE_ORDER, alternate: true }),
   files: {
     data: ['application/pdf'],
@@ -49,10 +53,10 @@ export default openaiCompatible({
   },
   toolIds: { valid: /^[a-zA-Z0-9]{9}$/, length: 9 },
   messages: closedMessages,
-  // Its response repeats what it was given. https://docs.mistral.ai/capabilities/completion/usage#prefix
+  // Its response repeats the prefix. https://docs.mistral.ai/capabilities/completion/usage#prefix
   continues: () => ({ echoes: true }),
   streamUsage: 'always',
-  // Sound is billed by the second, beside the tokens.
+  // Audio is billed by the second, in addition to tokens.
   usageUnits: ({ prompt_audio_seconds: seconds }) =>
     typeof seconds === 'number' && seconds > 0 ? { seconds } : undefined,
   notes: [
@@ -71,15 +75,15 @@ export default openaiCompatible({
   },
   errors: {
     messages: [
-      // Mistral's own servers are full; neither our rate nor our request is the reason.
+      // Mistral's own servers are at capacity; neither the rate nor the request is the cause.
       { status: [400, 429, 503], text: /^Service tier capacity exceeded/, is: 'overloaded' },
-      // The same words for a bad key and for one whose quota is used up; the second passes by itself.
+      // The message is the same for an invalid key and for one with an exhausted quota, which recovers by itself.
       { status: [401], text: /^Unauthorized$/, is: 'billing' },
     ],
   },
 });
 
-/** Models that take an effort, and which. https://docs.mistral.ai/capabilities/reasoning/adjustable */
+/** Models that accept an effort, with their efforts. https://docs.mistral.ai/capabilities/reasoning/adjustable */
 const EFFORTS: readonly (readonly [model: RegExp, efforts: readonly Effort[]])[] = [
   [/^mistral-(small-(latest|2603)|medium-(latest|2604|3-5))/, ['high', 'none']],
   [/^mistral-large-4/, ['low', 'medium', 'high']],
@@ -95,7 +99,7 @@ const FIELDS: Readonly<Record<string, readonly string[]>> = Object.freeze({
   tool: ['role', 'content', 'tool_call_id', 'name'],
 });
 
-/** Messages with the keys of their role only; an answer that is begun for the model needs `prefix`. */
+/** Restricts messages to the keys of their role; a response to continue needs `prefix`. */
 function closedMessages(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   const last = messages.at(-1);
   const closed = messages.map((message) => {

@@ -20,7 +20,7 @@ export default openaiCompatible({
   anyModel: true,
   unlimited: true,
   thinkTags: true,
-  // The first call of a model may wait until it is read from disk.
+  // The first call of a model may wait until the model is loaded from disk.
   timeouts: { firstByteMs: 300_000 },
   fields: {
     ...OPENAI_ONLY,
@@ -44,7 +44,7 @@ export default openaiCompatible({
     model: [{ does: 'residency', values: /[:-]cloud$/, note: 'models that Ollama’s own servers run, not yours' }],
   },
   roles: { developer: 'system' },
-  // Its own renderers, not chat templates, write most models' turns: neighbours of one role may stay.
+  // Most models use Ollama's own renderers, not chat templates, so adjacent turns of one role may stay.
   turnOrder: () => TEMPLATE_ORDER,
   replay: 'reasoning',
   remoteMedia: 'refuse',
@@ -65,7 +65,7 @@ function chooseTools(choice: unknown, { tools = [] }: ChatRequest) {
   return { body: named.length > 0 ? { tools: named } : {}, dropped: true };
 }
 
-/** Images are taken as data only; the gateway fetches nothing that a caller names. */
+/** Images are accepted only as data; the gateway fetches no URL of a caller. */
 function checkImages(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   messages.forEach(({ content }, at) => {
     if (!Array.isArray(content)) return;

@@ -1,4 +1,9 @@
-/** The public entry `tollgate/openai-compatible`: a provider made of data, for OpenAI's wire; its default export is for any URL. @public */
+/**
+ * Public entry `tollgate/openai-compatible`: providers defined by data, for OpenAI's wire. The default export is for
+ * any URL.
+ *
+ * @public
+ */
 import {
   type ChatCodec,
   type CodecCall,
@@ -90,7 +95,7 @@ export type {
 export { type Effort, nearestEffort } from './kit/index.ts';
 
 /**
- * Makes a provider plugin of a vendor that speaks OpenAI's chat completions, with its differences as data:
+ * Creates a provider plugin for a vendor with OpenAI's chat completions, from its differences:
  *
  * ```ts
  * export default openaiCompatible({
@@ -115,7 +120,7 @@ export function openaiCompatible(spec: CompatibleSpec): Plugin<object, 'provider
       properties: {
         ...PROVIDER_OPTIONS,
         ...TURN_ORDER_OPTION,
-        // `tollgate check` warns of an address without the version that this one has.
+        // `tollgate check` warns about a URL without the version of this example.
         baseUrl: { ...PROVIDER_OPTIONS.baseUrl, examples: [spec.baseUrl || 'http://127.0.0.1:8000/v1'] },
         ...(spec.reasoningSummary && SUMMARY_OPTION),
         ...(spec.stores && STORE_OPTION),
@@ -143,7 +148,7 @@ export function openaiCompatible(spec: CompatibleSpec): Plugin<object, 'provider
   };
 }
 
-/** Of vendors with the Responses API. */
+/** Option of vendors with the Responses API. */
 const SUMMARY_OPTION = Object.freeze({
   reasoningSummary: {
     type: 'string',
@@ -153,12 +158,12 @@ const SUMMARY_OPTION = Object.freeze({
   },
 } satisfies Readonly<Record<string, Schema>>);
 
-/** What the operator said of summaries. */
+/** Reasoning summary configured by the operator. */
 function summaryOf({ reasoningSummary: wanted }: OwnConfig): Pick<Differences, 'reasoningSummary'> {
   return typeof wanted === 'string' ? { reasoningSummary: wanted === 'off' ? undefined : wanted } : {};
 }
 
-/** Of vendors that may keep requests. */
+/** Option of vendors that may store requests. */
 const STORE_OPTION = Object.freeze({
   store: {
     type: 'boolean',
@@ -167,7 +172,7 @@ const STORE_OPTION = Object.freeze({
   },
 } satisfies Readonly<Record<string, Schema>>);
 
-/** A vendor that keeps nothing, or what its own default and callers say. */
+/** Sends `store: false`, or leaves storage to callers and the vendor's default. */
 function withStoring(spec: CompatibleSpec, mayStore: boolean): CompatibleSpec {
   const { stores, fields, defaults, effects } = spec;
   if (!stores) return spec;
@@ -200,7 +205,7 @@ function createProvider(spec: CompatibleSpec, config: OwnConfig): Provider {
     ...(timeouts && { timeouts: { ...timeouts, ...configured.timeouts } }),
     ...{ ...(transport && { transport }), ...(dearerPlace && { dearerPlace }) },
     fields: fieldTable(spec),
-    // Models first: an error names the first of a request's effects.
+    // Models first: an error names the first effect of a request.
     effects: { ...spec.effects, ...CHAT_EFFECTS, ...spec.effects },
     chat: createChatCodec(spec),
     ...(continues && { continues }),
@@ -210,7 +215,7 @@ function createProvider(spec: CompatibleSpec, config: OwnConfig): Provider {
   };
 }
 
-/** What the vendor speaks itself: chat, and the Responses API where it has that. */
+/** Passthrough rows: chat, and the Responses API if the vendor has it. */
 function rowsOf({ path, responsesPath, errors, usageCost }: Differences): NonNullable<Provider['native']> {
   const codec = createResponsesCodec((body) => classifyError(200, body, {}, errors), usageCost);
   return onceAModel((model) => {
@@ -220,7 +225,7 @@ function rowsOf({ path, responsesPath, errors, usageCost }: Differences): NonNul
   });
 }
 
-/** What a caller says of OpenAI's betas, but for that of the websocket: this is none. */
+/** Beta headers of a caller, except the websocket's, which does not apply here. */
 function betaHeaders(caller: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   const betas = (caller['openai-beta'] ?? '').split(',').map((beta) => beta.trim());
   const kept = betas.filter((beta) => /^[\w.=-]+$/.test(beta) && !beta.startsWith('responses_websockets'));
@@ -231,7 +236,7 @@ function createChatCodec(differences: Differences): ChatCodec {
   const { errors, usageCost, unlimited, fields, turnOrder, continues } = differences;
   const rulesFor = compileRules(differences);
   const responses = createResponsesCodec((body) => classifyError(200, body, {}, errors), usageCost, true);
-  // A response comes by the wire that its request went by: both follow from the same request.
+  // A response uses the wire of its request: both follow from the same request.
   const isOnResponses = ({ model, request = { model, messages: [] } }: CodecCall): boolean =>
     rulesFor(request).variant?.wire === 'responses';
   const codec: ChatCodec = {
@@ -264,7 +269,7 @@ function modelLister({ path, listedPrice }: Differences): NonNullable<Provider['
   };
 }
 
-/** What the codec does with each field, as docs and tests read it: the vendor's rules, and what follows from its other data. */
+/** Field table of the codec for docs and tests: the vendor's rules, and those that follow from its other data. */
 function fieldTable(differences: Differences): FieldTable {
   const { fields = {}, variants, unknown = 'dropped', extras, lacks, notes = [] } = differences;
   const hasResponses = variants?.some(({ wire }) => wire === 'responses') ?? false;
@@ -339,7 +344,7 @@ function streamRule({ streamUsage = 'ask', streamOptions }: Differences): FieldR
 const OWN = new Set(['model', 'input']);
 const KNOWN = ['encoding_format', 'dimensions', 'user'];
 
-/** The embeddings codec; vectors come in the encoding that the caller asked for, whatever the vendor sends. */
+/** Embeddings codec. Vectors are returned in the requested encoding, whatever the vendor sends. */
 function createEmbedCodec(differences: Differences): EmbeddingCodec | undefined {
   const { embeddings, unknown = 'dropped' } = differences;
   if (!embeddings) return undefined;
@@ -396,7 +401,7 @@ function encoded(embedding: unknown, asBase64: boolean): readonly number[] | str
   });
 }
 
-/** Any server that speaks the wire: vLLM, llama.cpp, LM Studio, a relay. What it does not take, the operator says. */
+/** Any server with this wire: vLLM, llama.cpp, LM Studio, a relay. The operator configures its limitations. */
 export default openaiCompatible({
   name: 'openai-compatible',
   baseUrl: '',
@@ -417,7 +422,7 @@ export default openaiCompatible({
     model: [...(OPENAI_EFFECTS['model'] ?? []), ...(RELAY_EFFECTS['model'] ?? [])],
     ...OTHERS_EFFECTS,
   },
-  // Which documents a server takes is its own to say.
+  // Each server decides which documents it supports.
   files: { data: ['*'], ids: true },
   embeddings: {},
   operations: ['images', 'moderations', 'rerank', 'transcription'],

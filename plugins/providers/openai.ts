@@ -1,10 +1,10 @@
 import { OPENAI_EFFECTS, OPENAI_MODELS, openaiCompatible } from './openai-compatible.ts';
 
-/** Models that the Responses API does not have. */
+/** Models without the Responses API. */
 const CHAT_ONLY = /-(audio|search|realtime|transcribe|tts)|instruct|^(babbage|davinci)/;
 
 /**
- * Hosts that process in a region cost a tenth more, for models since March 5, 2026.
+ * Regional hosts cost 10 % more, for models since March 5, 2026.
  * https://developers.openai.com/api/docs/guides/data-residency, https://developers.openai.com/api/docs/pricing
  */
 const REGIONAL_HOST = /^https:\/\/[a-z]{2}\.api\.openai\.com(?:[:/]|$)/i;
@@ -19,12 +19,13 @@ export default openaiCompatible({
   openAiTools: true,
   variants: OPENAI_MODELS,
   effects: OPENAI_EFFECTS,
-  // Accounts made since the Responses API keep chat completions by default: https://platform.openai.com/docs/guides/migrate-to-responses
+  // Accounts created since the Responses API store chat completions by default:
+  // https://platform.openai.com/docs/guides/migrate-to-responses
   stores: 'always',
   toolIds: { valid: /^[A-Za-z0-9_-]{1,40}$/, length: 40 },
   files: { data: ['application/pdf'], ids: true },
   keepsStop: true,
-  // Without the padding every frame is what callers get, and the stream is half as long.
+  // Without padding, frames pass unchanged, and the stream is half as long.
   streamOptions: { include_obfuscation: false },
   embeddings: {},
   operations: ['batches', 'images', 'moderations', 'realtime', 'transcription'],

@@ -9,7 +9,7 @@ export default openaiCompatible({
   apiKeyEnv: 'OPENROUTER_API_KEY',
   media: ['input_audio', 'video_url'],
   fields: {
-    // It would reach models that the caller's key may not use, at a price nobody looked up.
+    // It would reach models that the caller's key may not use, at an unchecked price.
     models: drop('fallbacks are the gateway’s: use an alias'),
     route: drop('fallbacks are the gateway’s: use an alias'),
     debug: drop('it shows what the operator’s account sends upstream'),
@@ -65,7 +65,7 @@ export default openaiCompatible({
   },
 });
 
-/** Whose reasoning the model behind it can read, by the vendor in the model's name. */
+/** Reasoning formats that the model behind it reads, by the vendor in the model's name. */
 const FORMATS: Readonly<Record<string, readonly string[]>> = Object.freeze({
   anthropic: ['anthropic'],
   google: ['gemini'],
@@ -78,14 +78,17 @@ function formatsOf(model: string): readonly string[] {
   return (Object.hasOwn(FORMATS, vendor) ? FORMATS[vendor] : undefined) ?? [];
 }
 
-/** Credits, which are dollars; with a key of the operator's own for the vendor behind, that vendor's bill comes on top. */
+/**
+ * Cost in credits, which are dollars. With the operator's own key for the upstream vendor, that vendor's bill is
+ * added.
+ */
 function usageCost({ cost, is_byok: ownKey, cost_details: details }: JsonObject): number | undefined {
   if (typeof cost !== 'number') return undefined;
   const upstream = readObject(details)['upstream_inference_cost'];
   return ownKey === true && typeof upstream === 'number' ? cost + upstream : cost;
 }
 
-/** The names of rates in its list, which are US dollars for one token as texts, and ours. */
+/** Names of rates in its list, which are US dollars per token as texts, with the gateway's names. */
 const LISTED_RATES = Object.freeze({
   ...{ prompt: 'input', completion: 'output', input_cache_read: 'cached_input', input_cache_write: 'cache_write' },
   ...{ input_cache_write_1h: 'cache_write_1h', audio: 'audio_input', input_audio_cache: 'cached_audio_input' },
@@ -93,8 +96,8 @@ const LISTED_RATES = Object.freeze({
 });
 
 /**
- * What its list says that a model costs; undefined for routers, whose price (-1) is that of the model they choose. Of prices by the time of
- * day the dearest of each rate. What is no number is left as it is, for the reader of the list to refuse.
+ * Price of a model in its list. Undefined for routers, whose price (-1) is that of the model they choose. Of prices
+ * by time of day, each rate is the highest. Invalid numbers stay, for the reader of the list to reject.
  */
 function listedPrice({ pricing }: JsonObject): unknown {
   const whole = readObject(pricing);
@@ -112,7 +115,7 @@ function listedPrice({ pricing }: JsonObject): unknown {
   return { ...base, ...(tiers.length > 0 && { tiers }), ...(Object.keys(fees).length > 0 && { fees }) };
 }
 
-/** US dollars per million tokens. A rate of 0 beside a price means that there is none. */
+/** US dollars per million tokens. A rate of 0 next to a price means "none". */
 function ratesOf(pricing: JsonObject): Record<string, unknown> {
   const rates: Record<string, unknown> = {};
   for (const [name, rate] of Object.entries(LISTED_RATES)) {

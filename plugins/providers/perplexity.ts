@@ -1,7 +1,10 @@
 import { isObject, type JsonObject, readArray, readObject, readString } from '../../contract/index.ts';
 import { drop, nearestEffort, OPENAI_ONLY, openaiCompatible, pass, refuse, rename } from './openai-compatible.ts';
 
-/** Sources: docs.perplexity.ai/api-reference/sonar-post (2026-10), perplexityai/api-docs. Each call searches the web and says what it cost. */
+/**
+ * Sources: docs.perplexity.ai/api-reference/sonar-post (2026-10), perplexityai/api-docs. Each call searches the web
+ * and reports its cost.
+ */
 export default openaiCompatible({
   name: 'perplexity',
   baseUrl: 'https://api.perplexity.ai',
@@ -42,7 +45,7 @@ export default openaiCompatible({
   roles: { developer: 'system' },
   thinkTags: true,
   streamUsage: 'always',
-  // Of all prices its own figure is the only one that knows how far a call searched.
+  // Only its own figure includes the extent of a call's searches.
   usageCost: ({ cost }) => {
     const total = isObject(cost) ? cost['total_cost'] : cost;
     return typeof total === 'number' ? total : undefined;
@@ -64,7 +67,7 @@ export default openaiCompatible({
 
 const ANY_OBJECT = Object.freeze({ type: 'json_schema', json_schema: { schema: { type: 'object' } } });
 
-/** What its response says next to the choices, where the last word is said: the pages as citations of OpenAI's. */
+/** Adds the search results, which it returns next to the choices, to the final message as OpenAI's citations. */
 function withSources(body: JsonObject, name: 'message' | 'delta'): JsonObject {
   const { choices, search_results: found, citations, ...rest } = body;
   const pages = sourcesOf(readArray(found), readArray(citations));

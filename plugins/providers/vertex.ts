@@ -16,7 +16,7 @@ import { ANTHROPIC_EFFECTS, ANTHROPIC_FIELDS } from '../formats/anthropic/tables
 import { anthropicRequest, type BetaRules, nativeMessages } from '../formats/anthropic/write-request.ts';
 import { geminiFailure } from '../formats/google/errors.ts';
 import { geminiResponse } from '../formats/google/read-response.ts';
-import { geminiStream } from '../formats/google/stream.ts';
+import { geminiStream } from '../formats/google/read-stream.ts';
 import { GEMINI_EFFECTS, GEMINI_FIELDS, GEMINI_TOOL_NAMES } from '../formats/google/tables.ts';
 import { geminiRequest, nativeRow } from '../formats/google/write-request.ts';
 import {
@@ -36,7 +36,7 @@ import {
 } from './kit/index.ts';
 import { chooseWire, type ProviderWire } from './kit/wires.ts';
 
-/** Typed as `object`, since `VertexConfig` is its type: none is to be computed from the schema. */
+/** Typed as `object`: its type is `VertexConfig`, so none needs to be inferred from the schema. */
 const CONFIG_SCHEMA: object = {
   type: 'object',
   additionalProperties: false,
@@ -64,7 +64,7 @@ interface VertexConfig extends ProviderConfig {
   readonly location?: string;
 }
 
-/** Gemini's table, but for what only its own API has. */
+/** Gemini's table without the rules that apply only to its own API. */
 const FIELDS: FieldTable = Object.freeze({
   ...GEMINI_FIELDS,
   notes: [
@@ -78,10 +78,13 @@ const FIELDS: FieldTable = Object.freeze({
   },
 } satisfies FieldTable);
 
-/** Since July 1, 2026 Gemini 3 and later cost a tenth more everywhere but at `global`. https://cloud.google.com/vertex-ai/generative-ai/pricing */
+/**
+ * Since July 1, 2026, Gemini 3 and later cost 10 % more everywhere except `global`.
+ * https://cloud.google.com/vertex-ai/generative-ai/pricing
+ */
 const REGIONAL = Object.freeze({ models: /^gemini-(?:[3-9]|flash|pro)/, by: 1.1 });
 
-/** Models of Google stand below their publisher; tuned ones, `endpoints/…`, below the project. */
+/** Google's models are below their publisher; tuned ones (`endpoints/…`) are below the project. */
 const placed = (path: string): string => (path.startsWith('/models/') ? `/publishers/google${path}` : path);
 
 const GEMINI_CODEC: ChatCodec = Object.freeze({
@@ -114,7 +117,7 @@ const NO_BETAS: BetaRules = Object.freeze({ deny: [], always: [] });
 const claudePath = (model: string, stream: boolean): string =>
   `/publishers/anthropic/models/${encodeURIComponent(model)}:${stream ? 'streamRawPredict' : 'rawPredict'}`;
 
-/** Anthropic's body, without the model, which stands in the path. */
+/** Anthropic's body without the model, which is in the path. */
 function claudeBody(body: object): object {
   const { model: _model, ...rest } = readObject(body);
   return { ...rest, anthropic_version: VERSION };
@@ -145,7 +148,7 @@ const CLAUDE: Omit<ProviderWire, 'codec'> = Object.freeze({
   },
 } satisfies Omit<ProviderWire, 'codec'>);
 
-/** Gemini and Claude, each by its maker's format. */
+/** Gemini and Claude, each in its own format. */
 function wiresOf({ turnOrder }: VertexConfig): ReturnType<typeof chooseWire> {
   const leniency = { turnOrder: readTurnOrder(turnOrder), systemApart: true };
   return chooseWire(
@@ -159,7 +162,7 @@ function wiresOf({ turnOrder }: VertexConfig): ReturnType<typeof chooseWire> {
   );
 }
 
-/** Claude's errors are Anthropic's where the model itself says them. */
+/** Errors from Claude itself are in Anthropic's format. */
 function failureOf(status: number, body: unknown, headers: ResponseHeaders): UpstreamFailure {
   return (readObject(body)['type'] === 'error' ? anthropicFailure : geminiFailure)(status, body, headers);
 }
@@ -196,7 +199,7 @@ export default definePlugin({
   },
 });
 
-/** Where requests go: a location has a host of its own. Throws for what does not go together. */
+/** Base URL: each location has its own host. Throws for incompatible options. */
 function readAddress({ google, project, location = 'global', baseUrl, apiKey, apiKeys }: VertexConfig): string {
   if (google && (apiKey ?? apiKeys) !== undefined)
     throw new OptionError('/google', 'stands beside an `apiKey`', 'Keep the one that calls are to be made with.');

@@ -3,7 +3,7 @@ import { MEDIA_PARTS } from '../formats/openai-chat/messages.ts';
 import { templateOrder } from './kit/index.ts';
 import { drop, OPENAI_ONLY, openaiCompatible } from './openai-compatible.ts';
 
-/** A server of one's own. Source: vllm-project/vllm `vllm/entrypoints/openai/chat_completion/protocol.py` (2026-11). */
+/** Self-hosted server. Source: vllm-project/vllm `vllm/entrypoints/openai/chat_completion/protocol.py` (2026-11). */
 export default openaiCompatible({
   name: 'vllm',
   baseUrl: 'http://127.0.0.1:8000/v1',

@@ -17,7 +17,10 @@ const NO_REASONING = /^grok-4\.20(-\d{4})?-non-reasoning/;
 const MULTI_AGENT = /^grok-[\d.]+-multi-agent/;
 const FIXED_REASONING = /^grok-4\.20(-\d{4})?-(non-)?reasoning/;
 
-/** Sources: docs.x.ai (2026), vercel/ai `packages/xai` 4.0. Chat completions are xAI's older interface and go on working. */
+/**
+ * Sources: docs.x.ai (2026), vercel/ai `packages/xai` 4.0. Chat completions are xAI's older interface, which remains
+ * supported.
+ */
 export default openaiCompatible({
   name: 'xai',
   operations: ['images'],
@@ -61,14 +64,15 @@ export default openaiCompatible({
   ],
   responsesPath: () => '/responses',
   extras: ['parallel_function_calling', 'search_parameters'],
-  // Chat completions are not kept, responses are by default: https://docs.x.ai/developers/model-capabilities/text/comparison
+  // Chat completions are not stored, responses are by default:
+  // https://docs.x.ai/developers/model-capabilities/text/comparison
   effects: {
     deferred: [{ does: 'stores', note: 'the response is kept for a day' }],
     search_parameters: [{ does: 'tool', name: 'web_search' }],
   },
   roles: { developer: 'system' },
   reasoningTokens: 'outside',
-  // Ten thousand million ticks are a dollar.
+  // A dollar is 10^10 ticks.
   usageCost: ({ cost_in_usd_ticks: ticks }) => (typeof ticks === 'number' ? ticks / 1e10 : undefined),
   repeatsReasoning: true,
   notes: [
@@ -76,7 +80,7 @@ export default openaiCompatible({
   ],
   errors: {
     codes: { 'the service is currently unavailable': 'overloaded' },
-    // A bad key comes as 400 without a code, an empty account as 403 or 429.
+    // An invalid key is a 400 without a code, an empty account a 403 or 429.
     messages: [
       { status: [400], text: /^Incorrect API key provided/, is: 'authentication' },
       { status: [403, 429], text: /\bcredits\b|spending limit/, is: 'billing' },
@@ -84,7 +88,7 @@ export default openaiCompatible({
   },
 });
 
-/** Efforts by model, from little to much. */
+/** Efforts by model, lowest first. */
 const EFFORTS: readonly { readonly model: RegExp; readonly efforts: readonly Effort[] }[] = [
   { model: /^grok-4\.3/, efforts: ['none', 'low', 'medium', 'high'] },
   { model: /^grok-4\.5/, efforts: ['low', 'medium', 'high'] },
@@ -100,7 +104,7 @@ function effort(value: unknown, { model }: ChatRequest) {
 
 const RATIOS = Object.freeze(['1:1', '16:9', '9:16', '4:3', '3:4', '3:2', '2:3', '2:1', '1:2']);
 
-/** It knows shapes and no sizes. Source: https://docs.x.ai/developers/model-capabilities/images/generation */
+/** It supports aspect ratios, not sizes. Source: https://docs.x.ai/developers/model-capabilities/images/generation */
 function imageFields({ prompt, n, response_format, size, ...others }: JsonObject) {
   const ratio = typeof size === 'string' ? ratioOf(size) : undefined;
   const isLost = size !== undefined && size !== 'auto' && ratio === undefined;

@@ -11,7 +11,10 @@ import {
   within,
 } from './openai-compatible.ts';
 
-/** Sources: docs.z.ai/api-reference (2026-10), vercel/ai `packages/zai`. Its errors have numbers: docs.z.ai/api-reference/api-code. */
+/**
+ * Sources: docs.z.ai/api-reference (2026-10), vercel/ai `packages/zai`. Its error codes are numbers:
+ * docs.z.ai/api-reference/api-code.
+ */
 export default openaiCompatible({
   name: 'zai',
   baseUrl: 'https://api.z.ai/api/paas/v4',

@@ -6,7 +6,7 @@ const TIMEOUT_MS = 10_000;
 const MAX_WORDS = 300;
 
 /**
- * Secrets of AWS Secrets Manager: `aws-sm:prod/openai`, by name or ARN, and `#field` of one whose text is a JSON object.
+ * Secrets of AWS Secrets Manager: `aws-sm:prod/openai`, by name or ARN, or `#field` of a secret with a JSON object.
  * Source: https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_GetSecretValue.html
  */
 export default definePlugin({
@@ -57,7 +57,7 @@ export default definePlugin({
       async read(name) {
         const { path: id, field } = splitReference(name);
         let response = await send(id);
-        // A clock that is off is set by what AWS says of the time.
+        // A skewed clock is corrected by the time of AWS's response.
         if (
           response.statusCode >= 400 &&
           credential.refused?.(response.statusCode, { date: response.headers.date ?? '' })

@@ -7,8 +7,9 @@ const MAX_WORDS = 300;
 const NAME = /^projects\/[\w.:-]+(\/locations\/[\w-]+)?\/secrets\/[\w-]+(\/versions\/[\w-]+)?$/;
 
 /**
- * Secrets of Google Cloud: `gcp-sm:projects/p/secrets/openai`, its latest version or `/versions/3`, and `#field` of one whose text is a
- * JSON object. Source: https://cloud.google.com/secret-manager/docs/reference/rest/v1/projects.secrets.versions/access
+ * Secrets of Google Cloud: `gcp-sm:projects/p/secrets/openai`, the latest version or `/versions/3`, or `#field` of a
+ * secret with a JSON object. Source:
+ * https://cloud.google.com/secret-manager/docs/reference/rest/v1/projects.secrets.versions/access
  */
 export default definePlugin({
   name: 'gcp-sm',

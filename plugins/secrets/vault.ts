@@ -58,9 +58,11 @@ const CONFIG_SCHEMA = {
 type VaultConfig = PluginConfig<typeof CONFIG_SCHEMA>;
 
 /**
- * Secrets of HashiCorp Vault and OpenBao: `vault:secret/data/openai#key` is a field of what its API has at that path, of both versions of
- * the KV engine and of engines that make credentials. Sources: https://developer.hashicorp.com/vault/api-docs/secret/kv/kv-v2,
- * https://developer.hashicorp.com/vault/api-docs/auth/approle, https://developer.hashicorp.com/vault/api-docs/auth/kubernetes
+ * Secrets of HashiCorp Vault and OpenBao: `vault:secret/data/openai#key` is a field at that API path, for both
+ * versions of the KV engine and for engines that generate credentials. Sources:
+ * https://developer.hashicorp.com/vault/api-docs/secret/kv/kv-v2,
+ * https://developer.hashicorp.com/vault/api-docs/auth/approle,
+ * https://developer.hashicorp.com/vault/api-docs/auth/kubernetes
  */
 export default definePlugin({
   name: 'vault',
@@ -88,7 +90,7 @@ export default definePlugin({
           throw new Error('the reference does not say which field; write it as path#field');
         if (!/^[\w.~@+-]+(\/[\w.~@+-]+)+$/.test(at) || at.split('/').some((part) => /^\.+$/.test(part)))
           throw new Error('the reference has no path that Vault could have');
-        // Fields of credentials that are made when they are read belong together.
+        // Fields of generated credentials belong together, so they are read once.
         const known = read.get(at) ?? find(at);
         read.set(at, known);
         const { fields, againMs } = await known;
@@ -112,7 +114,7 @@ function assertOneWay({ token, appRole, kubernetes }: VaultConfig): void {
 
 interface Login {
   readonly token: string;
-  /** How long the token is good for, in milliseconds, where it ends: credentials that it made end with it. */
+  /** Lifetime of the token in milliseconds, if it expires: credentials that it created expire with it. */
   readonly forMs?: number;
 }
 
@@ -141,13 +143,16 @@ interface Found {
   readonly againMs: number;
 }
 
-/** Credentials that end are read anew when two thirds of their time, and of that of the token that made them, are over. */
+/**
+ * Expiring credentials are renewed after two thirds of their lifetime, and of the lifetime of the token that created
+ * them.
+ */
 const SHARE = 2 / 3;
 
 function readFound(body: JsonObject, refreshMs: number, loginMs = Number.POSITIVE_INFINITY): Found {
   const { data, lease_id: lease, lease_duration: seconds } = body;
   if (!isObject(data)) throw new Error('Vault answered without data');
-  // Version 2 of the KV engine has the fields one level down, beside what it says of their version.
+  // Version 2 of the KV engine nests the fields one level down, next to the metadata of their version.
   const isVersioned = isObject(data['data']) && isObject(data['metadata']);
   if (data['data'] === null && isObject(data['metadata'])) throw new Error('its last version was deleted');
   const fields = isVersioned && isObject(data['data']) ? data['data'] : data;
@@ -174,7 +179,7 @@ async function request(
   const { statusCode, body } = await client(`${address.replace(/\/+$/, '')}/v1/${at}`, {
     method: json ? 'POST' : 'GET',
     headers: {
-      // So that an agent in between does not answer pages of browsers.
+      // Prevents an agent in between from answering requests of web pages.
       'x-vault-request': 'true',
       ...(token !== undefined && { 'x-vault-token': token }),
       ...(namespace !== undefined && { 'x-vault-namespace': namespace }),

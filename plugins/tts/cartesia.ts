@@ -22,7 +22,7 @@ import {
   type VoiceList,
 } from './kit/index.ts';
 
-/** The version of the wire that this file was written against; the vendor wants one with every request. */
+/** Version of the API; the vendor requires one with every request. */
 const API_VERSION = '2026-08-14';
 
 /** https://docs.cartesia.ai/build-with-cartesia/tts-models */
@@ -65,7 +65,7 @@ const codec: SpeechCodec = {
   decode: (_input, headers) => decodeSound(headers),
 };
 
-/** JSON with a title and a message, or, from older versions of the wire, plain text. */
+/** JSON with a title and a message; older versions of the API send plain text. */
 function readError(status: number, body: unknown, headers: ResponseHeaders): UpstreamFailure {
   const { message, title, error_code } = readObject(body);
   const known: Partial<UpstreamFailure> =
@@ -84,7 +84,7 @@ const VOICE_LIST: VoiceList = {
   },
 };
 
-/** Speech by Cartesia (https://docs.cartesia.ai/api-reference/tts/bytes). Any voice id of the account goes. */
+/** Speech by Cartesia (https://docs.cartesia.ai/api-reference/tts/bytes). Accepts any voice id of the account. */
 export default definePlugin<object, 'tts'>({
   name: 'cartesia',
   kind: 'tts',
@@ -105,7 +105,7 @@ export default definePlugin<object, 'tts'>({
       ...endpoint,
       vendor: 'cartesia',
       formats: ['mp3', 'wav', 'pcm'],
-      // The vendor publishes no limit; this is ours, about five minutes of speech.
+      // The vendor publishes no limit; this one is about five minutes of speech.
       maxCharacters: 5000,
       speed: { min: 0.6, max: 1.5 },
       listVoices: createVoiceLister(api, endpoint, VOICE_LIST),

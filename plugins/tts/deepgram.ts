@@ -23,12 +23,12 @@ import {
   type VoiceList,
 } from './kit/index.ts';
 
-/** https://developers.deepgram.com/docs/tts-models; what Deepgram calls a model names the voice too. */
+/** https://developers.deepgram.com/docs/tts-models; Deepgram's model names include the voice. */
 const MODELS: readonly ModelInfo[] = Object.freeze([
   { id: 'aura-2', kind: 'speech', price: { input: 0, output: 0, characters: 30 } },
 ]);
 
-/** The best known ones, by language; others of the form `aura-2-name-language` go too. */
+/** Best known voices, by language; other names of the form `aura-2-name-language` are accepted too. */
 const NAMES: Readonly<Record<string, string>> = Object.freeze({
   en: 'thalia andromeda apollo arcas aries asteria athena atlas aurora callista cora cordelia delia draco electra harmonia helena hera hermes hyperion iris janus juno jupiter luna mars minerva neptune odysseus ophelia orion orpheus pandora phoebe pluto saturn selene theia vesta zeus',
   es: 'celeste estrella nestor agustina alvaro antonia aquila carina diana gloria luciano olivia silvia valerio',
@@ -47,7 +47,7 @@ const VOICES: readonly Voice[] = Object.freeze(
 
 const FULL_NAME = /^aura-2-[a-z0-9]{2,32}-[a-z]{2}$/;
 
-/** Legal combinations only: a container with mp3, or a rate with opus, is a 400 there. */
+/** Supported combinations only: a container with mp3, or a rate with opus, is a 400. */
 const OUTPUT: Readonly<Partial<Record<SpeechFormat, Readonly<Record<string, string>>>>> = Object.freeze({
   mp3: { encoding: 'mp3' },
   wav: { encoding: 'linear16', container: 'wav', sample_rate: '24000' },
@@ -59,7 +59,7 @@ const OUTPUT: Readonly<Partial<Record<SpeechFormat, Readonly<Record<string, stri
 const codec: SpeechCodec = {
   request({ text, voice, format, speed, language, options }, { model }) {
     const { mip_opt_out, tag, bit_rate } = pickSpeechOptions(options, ['mip_opt_out', 'tag', 'bit_rate']);
-    // A model that names a voice, as Deepgram's own clients write it, wins.
+    // A model that includes a voice, as Deepgram's own clients send it, takes precedence.
     const query = new URLSearchParams({ model: FULL_NAME.test(model) ? model : voice, ...OUTPUT[format] });
     if (speed !== 1) query.set('speed', String(speed));
     if (mip_opt_out === true) query.set('mip_opt_out', 'true');
@@ -68,7 +68,7 @@ const codec: SpeechCodec = {
     return {
       path: `/v1/speak?${query}`,
       body: { text },
-      // Heeded in choosing the voice; a voice that was named speaks its own.
+      // Used to choose the voice; a voice given by name speaks its own language.
       ...(language !== undefined && !voice.endsWith(`-${primaryLanguage(language)}`) && { dropped: ['language'] }),
     };
   },
@@ -98,7 +98,7 @@ const VOICE_LIST: VoiceList = {
     }),
 };
 
-/** Speech by Deepgram's Aura 2 (https://developers.deepgram.com/reference/text-to-speech). Takes 2,000 characters. */
+/** Speech by Deepgram's Aura 2 (https://developers.deepgram.com/reference/text-to-speech). Accepts 2,000 characters. */
 export default definePlugin<object, 'tts'>({
   name: 'deepgram',
   kind: 'tts',
@@ -109,7 +109,7 @@ export default definePlugin<object, 'tts'>({
     const endpoint = {
       ...readSpeechOptions(config, {
         baseUrl: 'https://api.deepgram.com',
-        // Bearer is for short-lived tokens there, Token for keys.
+        // Bearer is for short-lived tokens, Token for keys.
         credential: { header: 'authorization', prefix: 'Token ' },
         models: MODELS,
         voice: 'aura-2-thalia-en',

@@ -35,7 +35,7 @@ const MODELS: readonly ModelInfo[] = Object.freeze([
   { id: 'eleven_v3', kind: 'speech', maxCharacters: 3000 },
 ]);
 
-/** WAV is made here of PCM: the vendor's own does not stream and needs a dearer plan. */
+/** WAV is made from PCM here: the vendor's own does not stream and requires a more expensive plan. */
 const OUTPUT: Readonly<Partial<Record<SpeechFormat, string>>> = Object.freeze({
   mp3: 'mp3_44100_128',
   opus: 'opus_48000_64',
@@ -52,7 +52,7 @@ const BODY_OPTIONS = [
   'pronunciation_dictionary_locators',
 ] as const;
 
-/** Ids become part of the path. */
+/** Voice ids become part of the path. */
 const VOICE_ID = /^[\w-]{1,64}$/;
 
 const codec: SpeechCodec = {
@@ -90,7 +90,7 @@ function isVoiceSetting(name: string): boolean {
   return (VOICE_SETTINGS as readonly string[]).includes(name);
 }
 
-/** `detail.status` tells more than the HTTP status: an empty account is a 401 here. */
+/** `detail.status` is more exact than the HTTP status: an empty account is a 401. */
 const FAILURE_OF: Readonly<Record<string, Partial<UpstreamFailure>>> = Object.freeze({
   invalid_api_key: { class: 'authentication' },
   quota_exceeded: { class: 'billing' },
@@ -111,7 +111,7 @@ function readError(status: number, body: unknown, headers: ResponseHeaders): Ups
   return failureOfStatus(status, message, headers, known);
 }
 
-/** One page of the account's voices; the vendor gives a hundred at most. */
+/** First page of the account's voices; the vendor returns at most a hundred. */
 const VOICE_LIST: VoiceList = {
   path: '/v2/voices?page_size=100',
   read: (body) =>
@@ -121,7 +121,10 @@ const VOICE_LIST: VoiceList = {
     }),
 };
 
-/** Speech by ElevenLabs (https://elevenlabs.io/docs/api-reference/text-to-speech). Any voice id of the account goes. */
+/**
+ * Speech by ElevenLabs (https://elevenlabs.io/docs/api-reference/text-to-speech). Accepts any voice id of the
+ * account.
+ */
 export default definePlugin<object, 'tts'>({
   name: 'elevenlabs',
   kind: 'tts',
@@ -142,7 +145,7 @@ export default definePlugin<object, 'tts'>({
       ...endpoint,
       vendor: 'elevenlabs',
       formats: ['mp3', 'wav', 'opus', 'pcm'],
-      // For models that the operator adds: the least of all known ones.
+      // For models that the operator adds: the lowest known limit.
       maxCharacters: 3000,
       speed: { min: 0.7, max: 1.2 },
       listVoices: createVoiceLister(api, endpoint, VOICE_LIST),

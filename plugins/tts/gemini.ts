@@ -54,7 +54,7 @@ const codec: SpeechCodec = {
     return {
       path: `/models/${encodeURIComponent(model)}:${method}`,
       body: {
-        // There are no system instructions here: how to speak is said before what to speak.
+        // System instructions are not supported, so the manner of speaking precedes the text.
         contents: [{ role: 'user', parts: [{ text: `${manner}${text}` }] }],
         generationConfig: {
           responseModalities: ['AUDIO'],
@@ -73,7 +73,7 @@ const codec: SpeechCodec = {
   },
 };
 
-/** The sound of an answer or of one event of a stream: headerless samples. Throws for a refusal and a cut. */
+/** Sound of a response or of a stream event: headerless samples. Throws if it was rejected or truncated. */
 function readPart(body: unknown): JsonSound & EventSound {
   const { candidates, promptFeedback, usageMetadata, error } = readObject(body);
   if (error !== undefined) throw new StreamFailure(readError(readCount(readObject(error)['code']) ?? 500, body, {}));
@@ -115,7 +115,7 @@ function readEvent({ data }: SseEvent): EventSound {
   return readPart(parseJson(data));
 }
 
-/** Google's RPC errors; a bad key is a 400 whose details say so. */
+/** Google's RPC errors; an invalid key is a 400, distinguished by its details. */
 function readError(status: number, body: unknown, headers: ResponseHeaders): UpstreamFailure {
   const { message, status: code, details } = readObject(readObject(body)['error']);
   const rows = readArray(details).map(readObject);
@@ -130,7 +130,7 @@ function readError(status: number, body: unknown, headers: ResponseHeaders): Ups
   return failureOfStatus(status, readString(message) ?? '', headers, known);
 }
 
-/** Speech by Gemini's speech models. `options.instructions` says how to speak; there is no speed. */
+/** Speech by Gemini's speech models. `options.instructions` sets the manner of speaking; speed is not supported. */
 export default definePlugin<object, 'tts'>({
   name: 'gemini',
   kind: 'tts',
@@ -148,7 +148,7 @@ export default definePlugin<object, 'tts'>({
       }),
       vendor: 'gemini',
       formats: ['wav', 'pcm'],
-      // What fits into the model's 8,192 tokens of text and 16,384 of sound in every language.
+      // Fits into the model's 8,192 tokens of text and 16,384 of sound in every language.
       maxCharacters: 4000,
       speed: { min: 1, max: 1 },
       codec,

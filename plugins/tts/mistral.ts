@@ -44,11 +44,11 @@ const codec: SpeechCodec = {
       body: {
         model,
         input: text,
-        // A recording to speak like stands in for a voice.
+        // A reference recording replaces the voice.
         ...(ref_audio === undefined ? { voice_id: voice } : { ref_audio }),
-        // The vendor does not say what its bare samples are; those in a WAV are described by its header.
+        // The vendor does not document its raw samples; the header of a WAV describes them.
         response_format: format === 'pcm' ? 'wav' : format,
-        // Pieces of mp3 can be put end to end; for the others that is not documented, so these are not streamed.
+        // Chunks of mp3 can be concatenated; that is undocumented for other formats, so they are not streamed.
         stream: stream !== false && format === 'mp3',
       },
       ...(language !== undefined && { dropped: ['language'] }),
@@ -96,7 +96,7 @@ const VOICE_LIST: VoiceList = {
     }),
 };
 
-/** Speech by Mistral's Voxtral. Any voice id goes: presets such as `en_paul_neutral`, and the account's own. */
+/** Speech by Mistral's Voxtral. Accepts any voice id: presets such as `en_paul_neutral`, and the account's own. */
 export default definePlugin<object, 'tts'>({
   name: 'mistral',
   kind: 'tts',
@@ -116,7 +116,7 @@ export default definePlugin<object, 'tts'>({
       ...endpoint,
       vendor: 'mistral',
       formats: ['mp3', 'wav', 'opus', 'flac', 'pcm'],
-      // The vendor publishes no limit; this is ours, about five minutes of speech.
+      // The vendor publishes no limit; this one is about five minutes of speech.
       maxCharacters: 5000,
       speed: { min: 1, max: 1 },
       listVoices: createVoiceLister(api, endpoint, VOICE_LIST),

@@ -24,7 +24,7 @@ import {
 
 /** https://platform.openai.com/docs/api-reference/audio/createSpeech */
 const MODELS: readonly ModelInfo[] = Object.freeze([
-  // Billed by tokens, which it tells in its stream of events.
+  // Billed by tokens, which its stream of events reports.
   { id: 'gpt-4o-mini-tts', kind: 'speech', price: { input: 0.6, output: 12 } },
   { id: 'tts-1', kind: 'speech', price: { input: 0, output: 0, characters: 15 } },
   { id: 'tts-1-hd', kind: 'speech', price: { input: 0, output: 0, characters: 30 } },
@@ -36,14 +36,14 @@ const VOICES: readonly Voice[] = Object.freeze(
     .map((id) => ({ id, name: `${id.charAt(0).toUpperCase()}${id.slice(1)}` })),
 );
 
-/** Our names for the vendor's fields, in messages about them. */
+/** Tollgate's names for the vendor's fields, in error messages. */
 const PARAM: Readonly<Record<string, string>> = Object.freeze({
   input: 'text',
   response_format: 'format',
   instructions: 'options.instructions',
 });
 
-/** Models that can send events: these tell what they used, and that they have come to their end. */
+/** Returns true for models that send events, which report usage and the end of the sound. */
 const sendsEvents = (model: string) => model.startsWith('gpt-');
 
 const codec: SpeechCodec = {
@@ -64,7 +64,7 @@ const codec: SpeechCodec = {
     };
   },
   decode(_input, headers): AudioDecoder {
-    // Servers that only resemble OpenAI's may send plain sound where events were asked for.
+    // OpenAI-compatible servers may send plain sound where events were requested.
     const events = headers['content-type']?.startsWith('text/event-stream') ?? false;
     return events ? decodeEventSound(readEvent) : decodeSound(headers);
   },
@@ -108,8 +108,8 @@ function readError(status: number, body: unknown, headers: ResponseHeaders): Ups
 }
 
 /**
- * Speech by OpenAI, and by every server that speaks its `/audio/speech` (set `baseUrl`, `models` and `voices`).
- * Takes 4,096 characters; `options.instructions` says how to speak, to models other than `tts-1`.
+ * Speech by OpenAI, and by every server with its `/audio/speech` (set `baseUrl`, `models` and `voices`). Accepts
+ * 4,096 characters. `options.instructions` sets the manner of speaking, for models other than `tts-1`.
  */
 export default definePlugin<object, 'tts'>({
   name: 'openai',

@@ -34,7 +34,7 @@ describe('an alias that ends in *', () => {
     await second?.close();
   });
 
-  /** The model that a vendor got for a name, with who got it; the status where none did. */
+  /** Vendor and model that a name resolves to; the status if no vendor got the request. */
   const arrived = async (model: string, headers: Record<string, string> = {}): Promise<string> => {
     const before = [first, second].map(({ requests }) => requests.length);
     const response = await gateway.post(CHAT.path, { ...CHAT.request, model }, headers);
@@ -59,7 +59,7 @@ describe('an alias that ends in *', () => {
       expect(await arrived(model)).to.equal(expected);
     });
 
-  it('goes on to its next target with the name (E70)', async () => {
+  it('falls back to its next target with the name (E70)', async () => {
     second.script(answer(500, { error: { message: 'broken' } }));
     try {
       expect(await arrived('claude-haiku-5-5')).to.equal('1/anthropic.claude-haiku-5-5 2/claude-opus-5');
@@ -68,7 +68,7 @@ describe('an alias that ends in *', () => {
     }
   });
 
-  it('is no model of a list, and its names may be given to keys (E70)', async () => {
+  it('is not in the model list, and keys may be limited to its names (E70)', async () => {
     const { data } = (await (await gateway.get('/v1/models')).json()) as { data: readonly { id: string }[] };
     expect(data.map(({ id }) => id))
       .to.include('claude-haiku-3')

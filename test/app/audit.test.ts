@@ -14,7 +14,7 @@ interface Entry {
 
 describe('the audit log of a gateway', () => {
   let operator: Operator;
-  /** Whole keys that were made: none may be shown again. */
+  /** Complete keys created by the test; none may be shown again. */
   const secrets: string[] = [];
 
   before(async () => {
@@ -24,7 +24,7 @@ describe('the audit log of a gateway', () => {
   });
   after(() => operator.gateway.stop());
 
-  /** Every word that changes something, over the API or on the command line, with the action it is written down as. */
+  /** Runs each API call or command that changes data; the table names the action expected in the audit log. */
   const api = (method: string, path: string, body?: object) => async (): Promise<void> => {
     const told = await operator.call(method, path.replace(':key', await keyOf()), body);
     expect(told.status, JSON.stringify(told.body)).to.equal(200);
@@ -142,7 +142,7 @@ describe('the audit log of a gateway', () => {
       expect((await operator.call(method, '/audit')).status).to.equal(405);
   });
 
-  it('shows no secret, nor does any list of the admin API or the log', async () => {
+  it('contains no secret, nor does any list of the admin API or the log', async () => {
     const shown = await Promise.all(
       ['/audit?limit=1000', '/keys?limit=1000', '/accounts', '/plans', '/users/bea', '/accounts/ann'].map(
         async (path) => JSON.stringify((await operator.call('GET', path)).body),
@@ -156,7 +156,7 @@ describe('the audit log of a gateway', () => {
     for (const hash of hashes) expect(shown[0]).not.to.include(hash);
   });
 
-  it('is not filled by more than six hundred requests a minute of one operator', async () => {
+  it('is protected by a limit of six hundred requests a minute per operator', async () => {
     const own = (await operator.call('POST', '/keys', { user_id: 'busy', role: 'admin' })).body.api_key;
     const ask = async () => {
       const response = await operator.gateway.get('/api/core/admin/plans', { authorization: `Bearer ${own}` });
@@ -171,7 +171,7 @@ describe('the audit log of a gateway', () => {
     const refused = all.find(({ status }) => status === 429);
     expect(refused?.body.error).to.include({ code: 'rate_limited', type: 'rate_limit_error' });
     expect(Number(refused?.headers.get('retry-after'))).to.be.within(1, 60);
-    // Another operator is not kept waiting.
+    // Another operator is not limited.
     expect((await operator.call('GET', '/plans')).status).to.equal(200);
   });
 });

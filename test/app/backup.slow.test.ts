@@ -12,20 +12,24 @@ import { INITDB, POSTGRES, startPostgresServer } from '../support/stores/postgre
 import { askRedis, REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
 import { eventually } from '../support/wait.ts';
 
-// The commands of docs/operate.md, on stores of the test: what was acknowledged before the copy is there after it is put back.
+// Runs the commands of docs/how-to/back-up-and-restore.md on test stores. Every acknowledged write before the backup
+// exists after the restore.
 
 const run = promisify(execFile);
 const PEPPER = randomBytes(32).toString('hex');
 const GOOD = { model: 'echo/echo', messages: [{ role: 'user', content: 'hello there' }] };
 
-/** A gateway on a store, whose keys are hashed with a pepper of the test's own unless its folder has one. */
+/**
+ * Starts a gateway on a store. Keys are hashed with the test's pepper by default, otherwise with the one in the
+ * gateway's folder.
+ */
 const open = (store: unknown, ownPepper = true): Promise<TestGateway> =>
   startGateway({ store, auth: { 'api-key': { bootstrap: true, ...(ownPepper && { pepper: PEPPER }) } } });
 
 const callWith = async (gateway: TestGateway, key: string): Promise<number> =>
   (await gateway.post('/v1/chat/completions', GOOD, { authorization: `Bearer ${key}` })).status;
 
-/** Makes a user with a key, money and calls; returns the key. */
+/** Creates a user with a key, money and calls; returns the key. */
 async function fill(gateway: TestGateway): Promise<string> {
   const { api_key: key } = await gateway.command<{ api_key: string }>('keys', 'create', '--user', 'ada');
   await gateway.command('accounts', 'credit', 'ada', '25.00', '--reason', 'invoice 7');
@@ -35,7 +39,7 @@ async function fill(gateway: TestGateway): Promise<string> {
 
 const books = (gateway: TestGateway): Promise<unknown> => gateway.command('accounts', 'show', 'ada');
 
-/** Fills a store, copies it, spoils it, and looks at what the copy has. */
+/** Fills a store, backs it up, damages it, restores it and checks its content. */
 async function backUpAndRestore(
   store: unknown,
   copy: () => Promise<void>,
@@ -68,7 +72,7 @@ const SQLITE3 = findProgram('sqlite3', ['/usr/bin']);
 (SQLITE3 === undefined ? describe.skip : describe)('a backup of the embedded store', () => {
   const folder = useTempFolder('backup');
 
-  it('is one command while the gateway runs, and works with the pepper beside it', async () => {
+  it('is one command while the gateway runs, and works together with the pepper', async () => {
     const [data, copy] = [path.join(folder, 'data'), path.join(folder, 'copy')];
     await mkdir(copy, { recursive: true });
     await backUpAndRestore(
@@ -105,7 +109,7 @@ describeWith('a backup of a Redis store', { 'redis-server': REDIS_SERVER }, () =
     servers = [];
   });
 
-  it('is a copy of its append-only files while none is rewritten', async () => {
+  it('is a copy of its append-only files outside a rewrite', async () => {
     const [old, fresh] = [await start(), await start()];
     const copied = path.join(folder, 'appendonlydir');
     await backUpAndRestore(
@@ -127,7 +131,7 @@ describeWith('a backup of a Redis store', { 'redis-server': REDIS_SERVER }, () =
     );
   });
 
-  it('is a snapshot, which a Redis without append-only files reads and then writes them from', async () => {
+  it('is a snapshot, from which a Redis without append-only files starts and then writes them', async () => {
     const [old, fresh] = [await start(), await start()];
     const copied = path.join(folder, 'dump.rdb');
     await backUpAndRestore(
@@ -167,7 +171,7 @@ describeWith(
   () => {
     const folder = useTempFolder('postgres-copy');
 
-    it('is pg_dump of the schema tollgate, which pg_restore puts into an empty database', async () => {
+    it('is pg_dump of the schema tollgate, which pg_restore restores into an empty database', async () => {
       const [old, fresh] = [await startPostgresServer(), await startPostgresServer()];
       const file = path.join(folder, 'tollgate.dump');
       try {

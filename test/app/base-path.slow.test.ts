@@ -4,7 +4,8 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { build } from 'vite';
-import { writeDocsSite } from '../../openapi/pages/docs-site.ts';
+import { bundleDocs } from '../../cli/generate/bundle-docs.ts';
+import { readBuiltinSchemas } from '../../config/load-config.ts';
 import { useTempFolder } from '../support/folders.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { type RunningProxy, startProxy } from '../support/processes/proxy-process.ts';
@@ -15,7 +16,7 @@ const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
 const NGINX = findProgram('nginx', ['/usr/sbin', '/usr/local/sbin']);
 const ROOT = path.join(import.meta.dirname, '../..');
 
-/** A site of a company with the gateway below a path, and something else around it. */
+/** nginx configuration of a company's site, with the gateway below a path and another page at the root. */
 const site = (own: number, gateway: string): string => `
   daemon off; pid nginx.pid; user root; events {}
   http {
@@ -49,7 +50,7 @@ const site = (own: number, gateway: string): string => `
 
     before(async () => {
       await build({ configFile: path.join(ROOT, 'plugins/console/app/vite.config.ts'), logLevel: 'error' });
-      writeDocsSite(ROOT, path.join(ROOT, 'dist/assets/docs'));
+      await writeFile(path.join(ROOT, 'dist/docs.br'), bundleDocs(await readBuiltinSchemas()));
       gateway = await startGateway({
         server: { port: 0, basePath: '/ai/llm', trustProxy: 1, drainTimeout: '2s' },
         console: { remote: true },
@@ -69,7 +70,7 @@ const site = (own: number, gateway: string): string => `
       page.on('console', (message) => message.type() === 'error' && faults.push(message.text()));
       page.on('pageerror', (error) => faults.push(error.message));
       page.on('response', (response) => {
-        // Whatever it asks for is below the base path, and there.
+        // Every request of the page goes below the base path and succeeds.
         if (!response.url().startsWith(`${url}/`) && !response.url().startsWith('data:')) faults.push(response.url());
         if (response.status() >= 400) faults.push(`${response.status()} ${response.url()}`);
       });
@@ -81,7 +82,7 @@ const site = (own: number, gateway: string): string => `
     });
     afterEach(() => expect(faults).to.deep.equal([]));
 
-    it('signs in, connects a client by lines that work, and shows its call as it comes', async () => {
+    it('signs in, connects a client by the printed lines, and shows its call live', async () => {
       await page.goto(`${url}/console`);
       await page.getByRole('textbox', { name: /Admin key/ }).fill(key);
       await page.getByRole('button', { name: 'Sign in', exact: true }).click();
@@ -99,7 +100,7 @@ const site = (own: number, gateway: string): string => `
       await page.getByText('The first call came: echo/echo, ok.').waitFor();
     });
 
-    it('opens every page of the console anew by its address', async () => {
+    it('reloads every page of the console by its URL', async () => {
       for (const [where, words] of [
         ['calls', 'live'],
         ['keys', 'New key'],
@@ -113,7 +114,7 @@ const site = (own: number, gateway: string): string => `
       }
     });
 
-    it('leads to the docs, and tries a route there as the person', async () => {
+    it('links to the docs, and tries a route there as the person', async () => {
       await page.getByRole('link', { name: 'Docs' }).click();
       await page.waitForURL(`${url}/docs/pages/index.html`);
       await page.goto(`${url}/docs/pages/start.html`);

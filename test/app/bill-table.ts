@@ -4,7 +4,9 @@ import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import type { Price } from '../../contract/index.ts';
 import { CASES, HELD, LOWERED, SMALL_CALLS } from './vendor-bills.ts';
 
-/** The tables of docs/money.md of all cases, and of the prices that they are charged by, with their sources. `npm run bills` writes them. */
+/**
+ * Tables of docs/bills.md: all cases, and the prices they are charged at, with sources. `npm run bills` writes them.
+ */
 
 interface Model {
   readonly source: readonly string[];
@@ -19,11 +21,11 @@ interface Table {
 
 const TABLE = JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'config', 'models.json'), 'utf8')) as Table;
 
-/** US dollars as the gateway tells them. */
+/** US dollars in the gateway's format. */
 const usd = (amount: number): string => amount.toFixed(9).replace(/0{1,7}$/, '');
 const cells = (...all: readonly string[]): string => `| ${all.join(' | ')} |`;
 
-/** One row for each case, by the rows of the list of defects. */
+/** One row per case, ordered by the rows of the defect list. */
 export function caseLines(): readonly string[] {
   const priced = CASES.map(({ row, title, model, usd: amount, estimated }) => ({
     row,
@@ -52,7 +54,7 @@ function limitText(tokens: number | null): string {
   return tokens === 0 ? '402' : `\`max_tokens\` ${tokens}`;
 }
 
-/** The prices of the vendors' models among them, with where each comes from. */
+/** Prices of the vendors' models used by the cases, each with its source. */
 export function priceLines(): readonly string[] {
   const models = [...new Set(CASES.map(({ model }) => model))].sort().flatMap((name) => {
     const [vendor = '', model = ''] = name.split('/');
@@ -69,7 +71,7 @@ export function priceLines(): readonly string[] {
   return [cells('Model', 'US dollars a million tokens', 'From'), cells('---', '---', '---'), ...models];
 }
 
-/** The sources that those prices name. */
+/** Sources of those prices. */
 export function sourceLines(): readonly string[] {
   const named = new Set(
     priceLines()
@@ -80,7 +82,7 @@ export function sourceLines(): readonly string[] {
   return [cells('Source', 'What'), cells('---', '---'), ...rows.map(([id, what]) => cells(id, what))];
 }
 
-/** The row of a name: its own, or that of the longest name that it begins with. */
+/** Row of a model: exact match, otherwise a row whose id is a prefix of the name. */
 function findRow(vendor: string, model: string): Model | undefined {
   const rows = Object.entries(TABLE.vendors[vendor] ?? {}).filter(([id]) => model.startsWith(id));
   return rows.sort(([a], [b]) => b.length - a.length)[0]?.[1];
@@ -105,9 +107,9 @@ function ratesText(price: Omit<Price, 'service_tiers' | 'tiers'>): string {
   return NAMES.flatMap(([rate, name]) => (price[rate] === undefined ? [] : [`${name} ${price[rate]}`])).join(', ');
 }
 
-/** Writes the tables over those that the page has. */
+/** Replaces the tables in the page. */
 function writeTables(): void {
-  const page = path.join(PACKAGE_ROOT, 'docs', 'money.md');
+  const page = path.join(PACKAGE_ROOT, 'docs', 'bills.md');
   const tables = [caseLines(), priceLines(), sourceLines()];
   const text = readFileSync(page, 'utf8').split('\n');
   for (const lines of tables) {

@@ -1,4 +1,4 @@
-/** Vendors whose streams begin well and die: judged by the end of a stream, not by its first token. */
+/** Vendors whose streams start well and then break: health is judged by the end of a stream, not by its first token. */
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import { type Asked, fineStream, type RoutingRig, startRoutingRig } from '../support/gateways/routing-rig.ts';
@@ -10,14 +10,14 @@ const NAMES = ['outage', 'back', 'cut', 'left'];
 const MODELS = Object.fromEntries(NAMES.map((name) => [name, [`a/${name}`, `b/${name}`]]));
 const STREAM = { stream: true };
 
-/** Says a word, and ends without a finish reason. */
+/** Sends one delta and ends without a finish reason. */
 const broken: Script = async (wire) => {
   await wire.send(SSE_HEAD);
   await wire.send(chunk(`data: ${delta('one word')}\n\n`));
   await wire.send(LAST_CHUNK);
 };
 
-/** Says a word, and nothing more. */
+/** Sends one delta and then stalls. */
 const endless: Script = async (wire) => {
   await wire.send(SSE_HEAD);
   await wire.send(chunk(`data: ${delta('one word')}\n\n`));
@@ -26,7 +26,7 @@ const endless: Script = async (wire) => {
 
 const isLost = ({ status, text }: Asked): boolean => status !== 200 || text.includes('"error"');
 
-describe('a vendor whose streams die midway', () => {
+describe('a vendor whose streams break midway', () => {
   let rig: RoutingRig;
   let passedMs = 0;
   let clock: { mock: { restore(): void } } | undefined;
@@ -37,13 +37,13 @@ describe('a vendor whose streams die midway', () => {
   beforeEach(() => {
     const startedAt = performance.now();
     passedMs = 0;
-    // Time passes only where a test says so.
+    // The clock advances only when a test moves it.
     clock = mock.method(performance, 'now', () => startedAt + passedMs);
     rig.vendors['b']?.script(fineStream);
   });
   afterEach(() => clock?.mock.restore());
 
-  /** Begins a stream, and leaves when its first words have come. */
+  /** Starts a stream and disconnects after the first delta. */
   const cut = async (model: string): Promise<void> => {
     const caller = new AbortController();
     const response = await fetch(`${rig.gateway.url}/v1/chat/completions`, {
@@ -57,7 +57,7 @@ describe('a vendor whose streams die midway', () => {
     caller.abort();
   };
 
-  it('E54: loses the first calls, then one of a hundred at most, while another target works', async () => {
+  it('E54: fails the first calls, then at most one of a hundred, while another target is healthy', async () => {
     rig.vendors['a']?.script(broken);
     const early: Asked[] = [];
     const later: Asked[] = [];
@@ -71,7 +71,7 @@ describe('a vendor whose streams die midway', () => {
     expect(later.filter(isLost).map(({ by }) => by)).to.not.include('b');
   });
 
-  it('E54: gets all calls again when one stream has come to its end', async () => {
+  it('E54: gets all calls again after one stream has completed', async () => {
     rig.vendors['a']?.script(broken);
     for (let n = 0; n < 3; n++) expect(isLost(await rig.ask('back', STREAM))).to.equal(true);
     expect((await rig.ask('back', STREAM)).by).to.equal('b');
@@ -82,7 +82,7 @@ describe('a vendor whose streams die midway', () => {
     await eventually(async () => expect((await rig.ask('back', STREAM)).by).to.equal('a'));
   });
 
-  it('E54: is not taken for well, nor for worse, by a stream that its caller cut', async () => {
+  it('E54: does not change its health by a stream that its caller cancelled', async () => {
     rig.vendors['a']?.script(endless);
     for (let n = 0; n < 4; n++) await cut('cut');
     rig.vendors['a']?.script(broken);
@@ -94,7 +94,7 @@ describe('a vendor whose streams die midway', () => {
     expect((await rig.ask('cut', STREAM)).by).to.equal('b');
   });
 
-  it('E59: is tested by the next call when the caller of the test has left', async () => {
+  it('E59: is probed by the next call if the caller of the probe has left', async () => {
     rig.vendors['a']?.script(broken);
     for (let n = 0; n < 3; n++) await rig.ask('left', STREAM);
     rig.vendors['a']?.script(endless);

@@ -10,18 +10,18 @@ import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support
 import { eventually } from '../support/wait.ts';
 
 const OK = answer(200, completion('x', { usage: usageOf(4, 6) }));
-/** What a call reserves and costs, in micro-dollars: 4 for the prompt, 6 to write. */
+/** Reservation and cost of one call, in micro-dollars: 4 for the prompt, 6 for the output. */
 const COST = 10;
 const FOR_TEN = (10 * COST) / 1_000_000;
-/** By a budget: 402, or 429 while what is left is held by calls that run. */
+/** Statuses of a budget refusal: 402, or 429 while running calls hold the rest. */
 const REFUSED: ReadonlySet<number> = new Set([402, 429]);
 
-/** A request that may be sent again. */
+/** Request that may be sent again. */
 interface Asked {
-  /** Through which gateway. */
+  /** Index of the gateway. */
   readonly n: number;
   readonly key: string;
-  /** Its key of idempotency. */
+  /** Idempotency key. */
   readonly id?: string;
 }
 
@@ -43,13 +43,13 @@ for (const { store, needs, open } of PLACES)
     let provider: ScriptedUpstream;
     let installation: Installation;
     let gateways: readonly GatewayProcess[];
-    /** How often the store did not answer in time, on a busy machine or because the test froze it. */
+    /** Number of calls for which the store timed out, because the machine was busy or the test froze the store. */
     let unsure = 0;
 
     before(async () => {
       [server, provider] = await Promise.all([open?.(), startScriptedUpstream()]);
       installation = await installGateway({
-        // A busy test machine is no reason to refuse.
+        // A busy test machine must not cause refusals.
         store: server ? { url: server.url, timeout: '10s' } : store,
         providers: {
           one: openAiVendor(provider, { prices: tokenPrices(1, 1) }),
@@ -73,9 +73,9 @@ for (const { store, needs, open } of PLACES)
     const createKey = async (user: string, ...options: readonly string[]): Promise<string> =>
       (await installation.command('keys', 'create', '--user', user, ...options)).api_key;
     /**
-     * The status of a call through the n-th gateway, in turn. Where the store did not answer nothing was decided, and what it may have
-     * reserved is given back: the same request is sent again, under the same key of idempotency, and also where that still is the one
-     * before's: the store did not answer its release.
+     * Sends a call through the n-th gateway, round robin, and returns its status. A store timeout decides nothing, and
+     * any reservation is released later. The same request is then sent again under the same idempotency key. A 409 is
+     * retried too: the previous attempt still holds the key, because the store did not confirm its release.
      */
     const ask = async (n: number, key: string, id?: string): Promise<number> => {
       const response = await fetch(`${gateways[n % gateways.length]?.url}/v1/chat/completions`, {
@@ -93,7 +93,7 @@ for (const { store, needs, open } of PLACES)
       await pause(Number(response.headers.get('retry-after') ?? 1) * 100);
       return await ask(n, key, id);
     };
-    /** Asks with all requests at once, of which none ends before all were decided. Answers those that were refused. */
+    /** Sends all requests concurrently and returns the refused ones. No call ends before all of them are decided. */
     const askAtOnce = async (requests: readonly Asked[]): Promise<readonly Asked[]> => {
       let go = (): void => undefined;
       const gate = new Promise<void>((resolve) => {
@@ -121,8 +121,8 @@ for (const { store, needs, open } of PLACES)
       return refused;
     };
     /**
-     * How many of so many requests are let through, in the end. A reservation of which the store said nothing may refuse another call
-     * until it is given back, so refused ones are sent once more after that.
+     * Number of requests that pass in the end. A reservation with an unknown outcome may refuse another call until it
+     * is released, so refused requests are sent once more after that.
      */
     const passed = async (keys: readonly string[], count: number, isNamed = true): Promise<number> => {
       unsure = 0;
@@ -148,14 +148,14 @@ for (const { store, needs, open } of PLACES)
       return { spent, held };
     };
 
-    it('let through exactly what one of them covers, when fifty calls come at once', async function () {
+    it('admit exactly the calls that one of them covers, when fifty arrive concurrently', async function () {
       this.timeout(900_000);
       const key = await createKey('in-all');
       expect(await passed([key], 50)).to.equal(10);
       await eventually(async () => expect(await spentOf('total')).to.deep.equal({ spent: '0.0001', held: '0.00' }));
     });
 
-    it('count the calls of a whole team, whoever of it makes them', async function () {
+    it('count the calls of a whole team, by any of its members', async function () {
       this.timeout(900_000);
       const keys = await Promise.all(['ann', 'bob'].map((user) => createKey(user, '--tag', 'team=search')));
       expect(await passed(keys, 50)).to.equal(20);
@@ -163,13 +163,13 @@ for (const { store, needs, open } of PLACES)
     });
 
     if (open)
-      it('let through exactly what one of them covers, when the store does not answer for a while', async function () {
+      it('admit exactly the calls that one of them covers, when the store is unavailable for a while', async function () {
         this.timeout(900_000);
         const key = await createKey('paused');
-        // The key is known to both, so that it is reservations that the store does not answer.
+        // Both gateways know the key, so only reservations time out.
         expect([await ask(0, key), await ask(1, key)]).to.deep.equal([200, 200]);
         server?.freeze();
-        // Without keys of idempotency: one that the store does not release is kept for a minute.
+        // Without idempotency keys: a key that the store does not release stays locked for a minute.
         const through = passed([key], 30, false);
         await eventually(async () => expect(unsure).to.be.above(0), 60_000);
         server?.thaw();

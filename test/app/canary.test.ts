@@ -33,7 +33,10 @@ const piece = (delta: object, finish_reason: string | null = null) => ({
 });
 const COMPLETION = completion(REPLY, { usage: usageOf(3, 2) });
 
-/** The other formats, each saying the prompt; a stored response would hold it by design, so none is stored. */
+/**
+ * Requests in the other formats, each with the prompt. None is stored, because a stored response contains the prompt by
+ * design.
+ */
 const GEMINI_BODY = { contents: [{ role: 'user', parts: [{ text: PROMPT }] }] };
 const WAYS_IN: readonly (readonly [path: string, body: object])[] = [
   ['/v1/messages?beta=true', { model: 'vendor/m', max_tokens: 9, messages: [{ role: 'user', content: PROMPT }] }],
@@ -52,13 +55,16 @@ describe('secrets and texts', () => {
   let signer: TestSigner;
   let token: string;
   let secondKey: string;
-  /** What callers saw of errors, heads included; and whole answers apart, which hold the reply. */
+  /** Error responses with their headers. Complete responses contain the reply and are collected separately. */
   const errors: string[] = [];
 
   const seen = async (response: Response): Promise<void> => {
     errors.push(JSON.stringify([...response.headers]), await response.text());
   };
-  /** One way in with what goes wrong there: the vendor, the body, and keys in every place where clients put them. */
+  /**
+   * Calls one path with every kind of failure: vendor errors, malformed bodies, and keys in each place where clients
+   * put them.
+   */
   const callBadly = async (where: string, body: object): Promise<void> => {
     const [path = '', query = ''] = where.split('?');
     const keyed = (key: string) => `${path}?${query}&key=${key}`;
@@ -136,7 +142,7 @@ describe('secrets and texts', () => {
     await upstream.close();
   });
 
-  /** Every file below a folder, as text. */
+  /** Reads all files below a folder as text. */
   function dump(folder: string): string {
     return readdirSync(folder, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
@@ -166,8 +172,8 @@ describe('secrets and texts', () => {
         expect(text().includes(secret())).to.equal(false);
       });
 
-  it('are kept from callers, as are the vendor’s host, path and organisation', () => {
-    // The lines of code in the OpenAPI document have the gateway's own address.
+  it('are hidden from callers, as are the vendor’s host, path and organisation', () => {
+    // The code samples in the OpenAPI document contain the gateway's own address.
     const told = errors.join('\n').replaceAll(gateway.url, '');
     expect(told).not.to.match(/127\.0\.0\.1:\d+|org-canary|x-canary|\.ts:\d+|node_modules/);
   });

@@ -19,12 +19,13 @@ const APP = path.join(import.meta.dirname, '../../plugins/console/app/vite.confi
 const ARGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking', '--no-first-run'];
 const DAY_MS = 86_400_000;
 /**
- * The most that a task of a page takes of the processor. The aim is 50 ms; on an idle machine the longest of 745 tasks took 21 ms, on one
- * that ran much beside it 8 of 462 took more than 50, 90 ms at most. Before rows were kept, tasks of one to two seconds were seen there, by the clock.
+ * Maximum processor time of one task of a page. The aim is 50 ms. On an idle machine the longest of 745 tasks took 21
+ * ms. On a busy one, 8 of 462 took more than 50 ms, at most 90 ms. Before rows were cached, tasks took one to two
+ * seconds of wall-clock time there.
  */
 const TASK_MS = 250;
 
-/** Makes the page, before a gateway that shows it is started. */
+/** Builds the page before a gateway that serves it starts. */
 const buildPage = () => build({ configFile: APP, logLevel: 'error' });
 
 const openBrowser = () => chromium.launch({ executablePath: CHROMIUM, args: ARGS });
@@ -94,7 +95,7 @@ describe('the pages of the console, as an operator works with them', function ()
       `(() => { const box = document.querySelector('${selector}'); return box.scrollWidth - box.clientWidth; })()`,
     );
 
-  it('make a key with a budget for Claude Code on Home, and show there how it runs out', async () => {
+  it('create a key with a budget for Claude Code on Home, and show its spend there', async () => {
     await signIn();
     await page.getByRole('button', { name: 'Claude Code' }).click();
     await page.getByLabel('Model', { exact: true }).fill('smart');
@@ -119,7 +120,7 @@ describe('the pages of the console, as an operator works with them', function ()
     await page.getByRole('dialog').getByText('raise it, or wait for its next period').waitFor();
   });
 
-  it('say on Home why a vendor fails as soon as it does, and name a model that there is', async () => {
+  it('show on Home why a vendor fails as soon as it does, and suggest an existing model', async () => {
     await call(gateway.key);
     await signIn();
     expect(await page.getByLabel('Model', { exact: true }).inputValue()).to.equal('smart');
@@ -147,20 +148,20 @@ describe('the pages of the console, as an operator works with them', function ()
     await page.getByRole('combobox', { name: 'When' }).selectOption('7d');
     await page.locator('tbody tr').nth(2).waitFor({ state: 'detached' });
     await page.locator('tbody tr').nth(1).waitFor();
-    // The feed has told its newest ones, too.
+    // The feed has delivered the newest rows too.
     await page.getByText('live', { exact: true }).waitFor();
     const rows = await page.locator('tbody tr').allTextContents();
     expect(rows.length).to.equal(2);
     for (const row of rows) expect(row).to.match(/refused\s*model_not_allowed[\s\S]*echo[\s\S]*lena/);
-    // The newest: ids of calls have their time, which does not go back with the clock of this test.
+    // First row is the newest: call ids contain their time, which the test's clock does not move.
     await page.locator('tbody tr').first().getByRole('link').first().click();
     await page.getByRole('dialog').getByText('The key may not use this model').waitFor();
   });
 
-  it('look further back by themselves where the gateway told an empty page and where to go on', async () => {
+  it('continue automatically when the gateway returns an empty page with a cursor', async () => {
     await call(await makeKey('rare', '--models', 'north/m'), 'echo/echo');
     await signIn();
-    // As over millions of calls, of which a gateway looks at some thousands at once.
+    // Simulates millions of calls, of which a gateway scans a few thousand per page.
     await page.route(/\/calls\?.*user=rare.*limit=100/, async (route) => {
       const url = route.request().url();
       if (url.includes('after=further')) return route.continue({ url: url.replace('&after=further', '') });
@@ -171,7 +172,7 @@ describe('the pages of the console, as an operator works with them', function ()
     await page.locator('tbody').getByText('model_not_allowed').waitFor();
   });
 
-  it('show a key that was made without scrolling sideways, at 1,280 and at 360 px', async () => {
+  it('show a new key without horizontal scrolling, at 1,280 and at 360 px', async () => {
     await signIn();
     for (const width of [1280, 360]) {
       await page.setViewportSize({ width, height: 800 });
@@ -184,7 +185,7 @@ describe('the pages of the console, as an operator works with them', function ()
     }
   });
 
-  it('ask for times in Usage only where they are shown', async () => {
+  it('request latencies in Usage only if they are shown', async () => {
     const asked: string[] = [];
     page.on('request', (request) => asked.push(request.url()));
     await signIn();
@@ -197,7 +198,7 @@ describe('the pages of the console, as an operator works with them', function ()
   });
 
   for (const role of ['viewer', 'billing', 'operator', 'team', 'admin'])
-    it(`are all open to the role ${role}, or say why not, and no request is refused`, async () => {
+    it(`all open for the role ${role}, or explain why not, and no request is refused`, async () => {
       await signInAs(role);
       const refused: string[] = [];
       page.on('response', (response) => {
@@ -212,7 +213,7 @@ describe('the pages of the console, as an operator works with them', function ()
         if ((await page.locator('h1').textContent()) !== 'Not for this session') continue;
         closed.push(name);
         await page.getByText(/needs the scope .* which your session lacks/).waitFor();
-        // Nor is it offered.
+        // The page is not in the navigation either.
         expect(await page.locator(`nav a[href="#/${name}"]`).count(), name).to.equal(0);
       }
       expect(refused).to.deep.equal([]);
@@ -220,7 +221,7 @@ describe('the pages of the console, as an operator works with them', function ()
       if (role === 'viewer') expect(closed).to.include.members(['playground', 'configuration', 'audit']);
     });
 
-  it('offer a viewer nothing that changes anything', async () => {
+  it('offer a viewer no action that changes data', async () => {
     await call(gateway.key);
     await signInAs('viewer');
     for (const name of ['', 'calls', 'keys', 'teams', 'usage', 'budgets', 'targets', 'models', 'plugins']) {
@@ -233,7 +234,7 @@ describe('the pages of the console, as an operator works with them', function ()
     }
   });
 
-  it(`draw 200 calls a second without a task of over ${TASK_MS} ms of the processor`, async () => {
+  it(`draw 200 calls a second without a task of over ${TASK_MS} ms of CPU time`, async () => {
     await signIn();
     await page.goto(`${gateway.url}/console#/calls`);
     await page.getByText('live', { exact: true }).waitFor();
@@ -259,7 +260,7 @@ describe('the pages of the console, as an operator works with them', function ()
   });
 });
 
-/** What the tasks of the pages took of the processor, in milliseconds: how busy the machine is otherwise does not count. */
+/** Processor time of the pages' tasks, in milliseconds. Other load on the machine does not count. */
 function readTasks(trace: Buffer): readonly number[] {
   interface Event {
     readonly name: string;
@@ -308,7 +309,7 @@ describe('the page of the configuration', function () {
     await installation?.remove();
   });
 
-  /** With a line for each value, as people write it. */
+  /** Writes one value per line, as people do. */
   const write = (value: object): Promise<void> => writeFile(file, JSON.stringify(value, null, 2));
   const changed = (amount_usd: number) => ({ ...config, budgets: [{ name: 'everyone', amount_usd, every: 'day' }] });
   const lineOf = async (word: string): Promise<number> =>
@@ -316,7 +317,7 @@ describe('the page of the configuration', function () {
   const show = (where: string) => page.goto(`${gateway.url}/console#/${where}`);
   const rowOf = (name: string) => page.locator('tbody tr', { has: page.getByText(name, { exact: true }) });
 
-  it('says of each value where it comes from, and shows no secret', async () => {
+  it('shows the source of each value, and no secret', async () => {
     await show('configuration');
     await rowOf('providers.north.1.apiKey').waitFor();
     expect(await rowOf('providers.north.1.apiKey').textContent()).to.include(
@@ -332,7 +333,7 @@ describe('the page of the configuration', function () {
     await page.keyboard.press('Enter');
   });
 
-  it('says what a reload would change, and changes nothing', async () => {
+  it('shows the changes of a reload, and applies none', async () => {
     await write(changed(7));
     await page.getByRole('button', { name: 'What would a reload change?' }).click();
     await page.getByRole('heading', { name: 'What a reload would change' }).waitFor();
@@ -341,7 +342,7 @@ describe('the page of the configuration', function () {
     await rowOf('budgets[0].amount_usd').waitFor();
   });
 
-  it('says each problem with its line where a reload is refused, still after the page was loaded anew', async () => {
+  it('shows each problem of a refused reload with its line, also after the page was reloaded', async () => {
     await write({ ...changed(7), serve: { port: 1 } });
     await page.getByRole('button', { name: 'Reload', exact: true }).click();
     const place = `tollgate.config.json:${await lineOf('"serve"')}`;
@@ -351,7 +352,7 @@ describe('the page of the configuration', function () {
     await page.getByRole('alert').getByText(place).waitFor();
   });
 
-  it('reloads, and takes nothing away that was typed in a form meanwhile', async () => {
+  it('reloads without discarding the input of an open form', async () => {
     const other = await page.context().newPage();
     await other.goto(`${gateway.url}/console#/keys`);
     await other.getByRole('button', { name: 'New key' }).click();

@@ -1,11 +1,12 @@
 import { existsSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { expect } from 'chai';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { build } from 'vite';
-import { writeDocsSite } from '../../openapi/pages/docs-site.ts';
+import { bundleDocs } from '../../cli/generate/bundle-docs.ts';
+import { readBuiltinSchemas } from '../../config/load-config.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { fixture } from '../support/speech/sound.ts';
 import { completion, delta, events, openAiVendor, tokenPrices, usageOf } from '../support/vendors/openai-vendor.ts';
@@ -17,14 +18,14 @@ const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 const HOSTILE = '<img src=x onerror="document.title=\'taken\'">';
 const IMAGES = path.join(ROOT, 'docs/images');
 
-/** What a model says as router, specialist and writer of a team. */
+/** Responses of a model as router, specialist and writer of a team. */
 const TEAM_SAYS: Readonly<Record<string, object>> = {
   assignments: { agents: [{ agent: 'navigation', instruction: 'look' }] },
   report: { summary: `left, ${HOSTILE}`, confidence: 0.9 },
   result: { answer: `Turn left. ${HOSTILE}` },
 };
 
-/** A stream that calls a tool, in pieces. */
+/** Stream with a tool call in several chunks. */
 const CALLS_A_TOOL = [
   { tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: { name: 'look_up', arguments: '' } }] },
   { tool_calls: [{ index: 0, function: { arguments: '{"word":' } }] },
@@ -33,7 +34,7 @@ const CALLS_A_TOOL = [
   JSON.stringify({ ...JSON.parse(delta('')), choices: [{ index: 0, delta: part, finish_reason: null }] }),
 );
 
-/** The pages, each with something that has to be on it. */
+/** Pages, each with text that must appear. */
 const PAGES: Readonly<Record<string, RegExp>> = {
   '': /Does it work\?[\s\S]*(left alone|is tried again)[\s\S]*everyone[\s\S]*\$10\.00[\s\S]*What failed[\s\S]*How to connect/,
   calls: /provider_unavailable/,
@@ -53,9 +54,9 @@ const PAGES: Readonly<Record<string, RegExp>> = {
   audit: /key\.create/,
 };
 
-/** Some of the docs: the first page, one with code, one in a folder, the widest table. */
+/** Selected docs pages: the first one, one with code, one in a folder, and the widest table. */
 const DOCS: readonly (readonly [where: string, words: RegExp])[] = [
-  ['/docs/pages/index.html', /reading order/],
+  ['/docs/pages/index.html', /Documentation/],
   ['/docs/pages/start.html', /npm start/],
   ['/docs/pages/plugins/tts.html', /Hear it/],
   ['/docs/pages/providers/matrix.html', /anthropic/],
@@ -73,15 +74,15 @@ describe('the console in a browser', function () {
   let context: BrowserContext;
   let page: Page;
   let adminKey: string;
-  /** What no page may do: errors in its console, requests to elsewhere, windows that ask something. */
+  /** Forbidden events of all pages: console errors, requests to other origins, dialogs. */
   let faults: string[];
-  /** Errors that a test is about. */
+  /** Errors that the current test expects. */
   let expected: RegExp | undefined;
 
   before(async function () {
     if (!existsSync(CHROMIUM)) return this.skip();
     await build({ configFile: path.join(ROOT, 'plugins/console/app/vite.config.ts'), logLevel: 'error' });
-    writeDocsSite(ROOT, path.join(ROOT, 'dist/assets/docs'));
+    await writeFile(path.join(ROOT, 'dist/docs.br'), bundleDocs(await readBuiltinSchemas()));
     vendors = [await startVendor(), await startVendor()];
     const [north, south] = vendors;
     if (!north || !south) throw new Error('there are two vendors');
@@ -126,7 +127,7 @@ describe('the console in a browser', function () {
     expect(faults.filter((fault) => !expected?.test(fault))).to.deep.equal([]);
   });
 
-  /** A vendor that responds whole or as a stream; `please fail` has it fail. */
+  /** Starts a vendor that responds with JSON or a stream; `please fail` makes it fail. */
   const startVendor = () =>
     startScriptedUpstream((wire) => {
       const body = wire.request.body.toString();
@@ -183,7 +184,7 @@ describe('the console in a browser', function () {
   const link = async (): Promise<string> =>
     (await gateway.command<{ url: string }>('console', '--user', 'ann', '--url', gateway.url)).url;
 
-  it('signs in by a link whose token does not stay in the address, and begins with a line to try', async () => {
+  it('signs in by a link whose token does not stay in the URL, and starts with a line to try', async () => {
     await page.goto(await link());
     await page.getByRole('heading', { name: 'Make the first call' }).waitFor();
     expect(page.url()).to.equal(`${gateway.url}/console#/`);
@@ -194,12 +195,12 @@ describe('the console in a browser', function () {
     const key = /tg_\w+/.exec(String(line))?.[0] ?? '';
     expect(await call(key, 'echo/echo')).to.equal(200);
     await page.getByText('The first call came: echo/echo, ok.').waitFor();
-    // What the page is for from now on is there, and the key that was made stays.
+    // The permanent content of the page appears, and the new key stays visible.
     await page.getByRole('heading', { name: 'Does it work?' }).waitFor();
     expect(await page.locator('pre').textContent()).to.include(key);
   });
 
-  it('shows a call as soon as it is over, with the filter that the gateway applies, and why it went so', async () => {
+  it('shows a call as soon as it has ended, with the gateway’s filter, and the reason of its outcome', async () => {
     const { api_key: lena } = await admin<{ api_key: string }>('POST', '/keys', { user_id: 'lena', name: 'laptop' });
     const { api_key: hostile } = await admin<{ api_key: string }>('POST', '/keys', { user_id: HOSTILE, name: HOSTILE });
     await show('calls?user=lena');
@@ -224,7 +225,7 @@ describe('the console in a browser', function () {
     expect(page.url()).to.equal(`${gateway.url}/console#/calls?user=lena`);
   });
 
-  it('says on Home that a vendor died, and what to do', async () => {
+  it('reports a failed vendor on Home, with the remedy', async () => {
     await vendors[1]?.close();
     for (let number = 0; number < 8; number += 1) await call(gateway.key, 'smart');
     await call(gateway.key, 'south/m');
@@ -239,7 +240,7 @@ describe('the console in a browser', function () {
     ...Object.entries(PAGES).map(([name, words]) => [`/console#/${name}`, words] as const),
     ...DOCS,
   ])
-    it(`can be read by everybody: ${where}`, async () => {
+    it(`is accessible: ${where}`, async () => {
       const reader = await (
         await browser.newContext({ bypassCSP: true, storageState: await context.storageState() })
       ).newPage();
@@ -257,7 +258,7 @@ describe('the console in a browser', function () {
           expect(violations.map(({ id, nodes }) => `${label}: ${id} ${nodes[0]?.html}`)).to.deep.equal([]);
           const beyond = await reader.evaluate('document.documentElement.scrollWidth - innerWidth');
           expect(beyond, `${label} scrolls sideways`).to.equal(0);
-          // What stands beyond the edge of a table of the console is not found by anybody; tables of the docs can be scrolled.
+          // Users do not find cells beyond the edge of a console table. Tables of the docs scroll.
           if (!where.startsWith('/console')) continue;
           const cut = await reader.evaluate(
             "[...document.querySelectorAll('.frame .table')].filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.ariaLabel)",
@@ -268,10 +269,10 @@ describe('the console in a browser', function () {
       await reader.context().close();
     });
 
-  it('finds a place in the docs by the keyboard alone, and asks nobody else', async () => {
+  it('searches the docs by the keyboard alone, without requests to other origins', async () => {
     await page.goto(`${gateway.url}/docs/pages`);
     await page.keyboard.press('/');
-    await page.keyboard.type('sounds <img> kept');
+    await page.keyboard.type('<img zebra>');
     await page.getByText('Nothing was found').waitFor();
     await page.keyboard.press('Escape');
     await page.keyboard.type('tollgate --json');
@@ -287,9 +288,9 @@ describe('the console in a browser', function () {
     await page.getByRole('heading', { name: 'Hearing the same again' }).waitFor();
   });
 
-  it('shows a route in /docs with code and a body that works', async () => {
+  it('shows a route in /docs with code and a valid body', async () => {
     await page.goto(`${gateway.url}/docs#post-/v1/chat/completions`);
-    // The viewer reads the whole description first.
+    // The viewer first reads the whole description.
     const body = page.locator('textarea').first();
     await body.waitFor({ timeout: 120_000 });
     expect(JSON.parse(await body.inputValue())).to.deep.include({ model: 'echo/echo' });
@@ -305,7 +306,7 @@ describe('the console in a browser', function () {
     expect(data[0]).to.include({ user_id: 'ann', model: 'echo', key: '-', outcome: 'ok' });
   });
 
-  it('makes a key with a budget, shows it once, and tells why it is refused when the budget is spent', async () => {
+  it('creates a key with a budget, shows it once, and shows why it is refused when the budget is spent', async () => {
     await show('keys');
     await page.getByRole('button', { name: 'New key' }).click();
     await page.getByRole('textbox', { name: /^User Whose/ }).fill('max');
@@ -325,7 +326,7 @@ describe('the console in a browser', function () {
     await page.keyboard.press('Escape');
   });
 
-  it('shows that somebody else changed a key meanwhile, overwrites nothing, and keeps what was typed', async () => {
+  it('reports a concurrent change of a key, overwrites nothing, and preserves the input', async () => {
     expected = /412/;
     await show('keys?user=lena');
     await page.locator('tbody tr').nth(1).waitFor({ state: 'detached' });
@@ -344,7 +345,7 @@ describe('the console in a browser', function () {
     await page.getByText('7 calls a minute · 5000 tokens a minute').waitFor();
   });
 
-  it('chats in the playground as the person, and says what it cost', async () => {
+  it('chats in the playground as the person, and shows the cost', async () => {
     await show('playground?model=north/m');
     await page.getByRole('button', { name: 'Add a second model' }).click();
     await page.getByLabel('Second model').fill('echo/echo');
@@ -354,11 +355,11 @@ describe('the console in a browser', function () {
     await page.getByText(/\$0\.00135.*by north\/m/).waitFor();
     await page.getByText('by echo/echo').waitFor();
     const { data } = await admin<{ data: readonly { key: string }[] }>('GET', '/calls?user=ann&session=console');
-    // Those of /docs are there too.
+    // Calls from /docs are listed too.
     expect(data.slice(0, 2).map(({ key }) => key)).to.deep.equal(['-', '-']);
   });
 
-  it('sends pictures and tools from the playground, shows what was called, and writes the same as code', async () => {
+  it('sends pictures and tools from the playground, shows the calls, and shows the request as code', async () => {
     await page.getByLabel('Prompt').fill('please call');
     const pixel = Buffer.from('R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw==', 'base64');
     await page.getByLabel('Images').setInputFiles({ name: 'dot.gif', mimeType: 'image/gif', buffer: pixel });
@@ -382,7 +383,7 @@ describe('the console in a browser', function () {
     }
   });
 
-  it('keeps what was typed when the person looks at another page and comes back', async () => {
+  it('preserves the input when the person visits another page', async () => {
     await page.getByRole('link', { name: 'Models' }).click();
     await page.getByRole('heading', { name: 'Models' }).waitFor();
     await page.goBack();
@@ -399,12 +400,12 @@ describe('the console in a browser', function () {
     await page.getByRole('button', { name: 'Cancel' }).click();
   });
 
-  it('speaks a text as the person, plays it, and says what it cost', async () => {
+  it('generates speech as the person, plays it, and shows the cost', async () => {
     await show('speech');
     await page.getByLabel('Text').fill('Hello there');
     await page.keyboard.press('Control+Enter');
     await page.getByText(/mp3, [\d,]+ bytes after .*, 11 characters, \$0\.011/).waitFor();
-    // The browser could read it: no policy was in its way.
+    // The browser can read the sound: no content security policy blocks it.
     const seconds = await page.evaluate(`new Promise((resolve, reject) => {
       const audio = document.querySelector('audio');
       if (audio.readyState > 0) resolve(audio.duration);
@@ -416,7 +417,7 @@ describe('the console in a browser', function () {
     await page.locator('tbody').getByText('openai/tts-1').waitFor();
   });
 
-  it('says what is wrong with a text that cannot be spoken, and keeps it', async () => {
+  it('reports the problem of a text that cannot be spoken, and preserves it', async () => {
     expected = /400/;
     await show('speech');
     await page.getByLabel('Voice').fill('nobody');
@@ -425,7 +426,7 @@ describe('the console in a browser', function () {
     expect(await page.getByLabel('Voice').inputValue()).to.equal('nobody');
   });
 
-  it('shows who of a team works, when, and what came of it', async () => {
+  it('shows the agents of a team at work, their times, and their results', async () => {
     await show('agents');
     await page.getByLabel('Message').fill('Where to?');
     await page.getByRole('button', { name: 'Send to the team' }).click();
@@ -444,7 +445,7 @@ describe('the console in a browser', function () {
     expect(data.length).to.be.at.least(3);
   });
 
-  it('lets an owner make keys and budgets within the team, and nobody overwrite a team unseen', async () => {
+  it('lets an owner create keys and budgets within the team, and prevents overwriting a team unseen', async () => {
     await show('teams?team=team%3Dsearch');
     await page.getByRole('button', { name: 'New budget' }).click();
     await page.getByLabel('Name').fill('batch');
@@ -481,11 +482,11 @@ describe('the console in a browser', function () {
     }
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Usage' }).waitFor();
-    // It is read from its heading on.
+    // Focus is on the heading.
     await page.locator('h1:focus').waitFor();
   });
 
-  it('shows a viewer what a viewer may see, and no page or button beyond it (E41)', async () => {
+  it('shows a viewer only permitted pages and buttons (E41)', async () => {
     expected = /401/;
     const words = ['keys', 'create', '--user', 'vic', '--role', 'viewer'];
     const { api_key: key } = await gateway.command<{ api_key: string }>(...words);
@@ -507,7 +508,7 @@ describe('the console in a browser', function () {
     expect(await page.getByRole('button', { name: 'Make a key for me' }).count()).to.equal(0);
   });
 
-  it('shows owners of a team that team, and what they have no scope for is not there', async () => {
+  it('shows owners of a team that team, without the pages outside their scopes', async () => {
     expected = /401/;
     const words = ['keys', 'create', '--user', 'lena', '--role', 'team'];
     const { api_key: key } = await gateway.command<{ api_key: string }>(...words);
@@ -523,7 +524,7 @@ describe('the console in a browser', function () {
     expect(await page.getByRole('button', { name: 'Edit team=search' }).count()).to.equal(0);
   });
 
-  it('lets an admin key in, and no other', async () => {
+  it('accepts an admin key, and no other', async () => {
     expected = /401/;
     await context.clearCookies();
     await show('targets');
@@ -536,7 +537,7 @@ describe('the console in a browser', function () {
     await page.getByRole('heading', { name: 'Targets' }).waitFor();
   });
 
-  it('says that a session has ended, and keeps what was typed until the person is back', async () => {
+  it('reports an expired session, and preserves the input until the person is back', async () => {
     expected = /401/;
     await show('keys');
     await page.getByRole('button', { name: 'New key' }).click();
@@ -553,7 +554,7 @@ describe('the console in a browser', function () {
     await page.getByRole('button', { name: 'Done' }).click();
   });
 
-  it('refuses a link that was used, with a sentence', async () => {
+  it('refuses a used link, with an explanation', async () => {
     expected = /401/;
     const used = await link();
     await page.goto('about:blank');
@@ -569,8 +570,8 @@ describe('the console in a browser', function () {
     await page.getByRole('heading', { name: 'Home' }).waitFor();
   });
 
-  it('looks as the README shows it', async function () {
-    // `WRITE_IMAGES=1` writes the pictures, of a gateway with names as people give them.
+  it('looks as in the README', async function () {
+    // `WRITE_IMAGES=1` writes the screenshots, from a gateway with realistic names.
     if (process.env['WRITE_IMAGES'] === undefined) return this.skip();
     const [atlas, boreas] = [await startVendor(), await startVendor()];
     const shown = await startGateway({

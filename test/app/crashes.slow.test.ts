@@ -18,7 +18,7 @@ import {
 } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
-/** Where a gateway is killed, on the way of one call; `outside` is whenever the n-th request reaches the provider. */
+/** Steps of a call at which a gateway is killed. `outside` kills when the n-th request reaches the provider. */
 const STEPS = [
   'before the reservation',
   'after the reservation',
@@ -31,19 +31,19 @@ const STEPS = [
 ] as const;
 type Step = (typeof STEPS)[number];
 
-/** Kills of each store; 17 is 51 over the three. `TOLLGATE_SOAK` asks for more. */
+/** Kills per store; 17 makes 51 over the three stores. `TOLLGATE_SOAK` sets more. */
 const KILLS = Number(process.env['TOLLGATE_SOAK'] ?? 17);
 const LOAD = 12;
 const CREDIT = 1_000_000_000;
 
-/** The true cost of call n in nano-dollars; every call has its own, so that the books tell which calls they hold. */
+/** True cost of call n in nano-dollars. Costs are unique, so that the ledger identifies the charged calls. */
 const costOf = (n: number): number => 10_000 + n;
-/** What every call reserves, whichever it is: 4 for the message, 5 for its 20 bytes, 100,000 to write. */
+/** Reservation of every call: 4 for the message, 5 for its 20 bytes, 100,000 for the output. */
 const ESTIMATE = 100_009;
 
 const text = (n: number): string => `call ${n}`.padEnd(20, '.');
 
-/** Dies at a step of the call that asks for it. */
+/** Kills the process at the step that the call names. */
 const KILLER = `const die = (call, step) => { if (call.request.user === 'kill ' + step) process.kill(process.pid, 'SIGKILL'); };
 let chunks = 0;
 export default { name: 'killer', kind: 'policy', apiVersion: 1, setup(api) {
@@ -57,7 +57,7 @@ export default { name: 'killer', kind: 'policy', apiVersion: 1, setup(api) {
 
 interface Provider {
   readonly upstream: ScriptedUpstream;
-  /** The calls that reached it. */
+  /** Calls that reached the provider. */
   readonly seen: Set<number>;
   onSeen: (n: number) => void;
 }
@@ -126,7 +126,7 @@ function testCrashes(address: (folder: string) => StoreAddress): void {
     await provider?.upstream.close();
   });
 
-  /** Makes one call; answers whether its answer came whole. */
+  /** Makes one call; returns true if its response was complete. */
   const call = async (gateway: GatewayProcess, n: number, streams: boolean, user?: string): Promise<boolean> => {
     const messages = [{ role: 'user', content: text(n) }];
     try {
@@ -142,7 +142,7 @@ function testCrashes(address: (folder: string) => StoreAddress): void {
     }
   };
 
-  /** Starts a gateway, loads it, and has it killed at a step. */
+  /** Starts a gateway under load and kills it at a step. */
   const crash = async (step: Step): Promise<void> => {
     const gateway = await installation.start();
     const first = sent;
@@ -160,7 +160,7 @@ function testCrashes(address: (folder: string) => StoreAddress): void {
       const streams = isVictim ? step === 'in the middle of a stream' : n % 2 === 0;
       return call(gateway, n, streams, isVictim ? `kill ${step}` : undefined);
     });
-    // A victim that failed before its step must not leave the gateway, and this test, alive for ever.
+    // A victim that fails before its step must not keep the gateway and this test running forever.
     await Promise.race([gateway.ended, Promise.all(calls).then(() => gateway.kill())]);
     await Promise.all(calls);
   };
@@ -170,7 +170,7 @@ function testCrashes(address: (folder: string) => StoreAddress): void {
     const steps = Array.from({ length: KILLS }, (_, at) => STEPS[at % STEPS.length] ?? 'outside');
     for (let at = 0; at < steps.length; at += 2) await Promise.all(steps.slice(at, at + 2).map(crash));
 
-    // One that lives: it sweeps what the dead ones left, and its own calls are exact.
+    // The last gateway is not killed: it settles the remains of the others, and its own calls are exact.
     const gateway = await installation.start();
     const first = sent;
     sent += LOAD;
@@ -203,7 +203,9 @@ function testCrashes(address: (folder: string) => StoreAddress): void {
 
 const sum = (entries: readonly LedgerEntry[]): number => entries.reduce((total, { amount }) => total + amount, 0);
 
-/** Every call that the provider saw is charged once: its true cost, or its estimate when its gateway died. */
+/**
+ * Checks that each call seen by the provider is charged once: its true cost, or its estimate if its gateway was killed.
+ */
 function checkBooks(entries: readonly LedgerEntry[], seen: ReadonlySet<number>, sent: number, clean: number): void {
   const charges = entries.filter(({ kind }) => kind === 'charge').map(({ amount }) => -amount);
   const exact = charges.filter((amount) => amount !== ESTIMATE).map((amount) => amount - costOf(0));

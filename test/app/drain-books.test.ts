@@ -15,7 +15,7 @@ import {
 } from '../support/vendors/scripted-upstream.ts';
 
 const CHUNK = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm' };
-/** Eight bytes of an answer, then silence. */
+/** Sends eight bytes of output, then stalls. */
 const beginning: Script = async (wire) => {
   const choices = [{ index: 0, delta: { content: 'b'.repeat(8) }, finish_reason: null }];
   await wire.send(SSE_HEAD);
@@ -23,7 +23,7 @@ const beginning: Script = async (wire) => {
   await wire.hang();
 };
 
-/** Calls that a drain cuts, and what they owe at a nano-dollar a token: 4 for the message, 2 for its 8 bytes. */
+/** Calls that a drain interrupts. Each owes one nano-dollar per token: 4 for the message, 2 for its 8 bytes. */
 const CUT: readonly {
   readonly what: string;
   readonly stream: boolean;
@@ -34,7 +34,7 @@ const CUT: readonly {
   { what: 'a stream in its middle', stream: true, script: beginning, owes: 8 },
 ];
 
-/** Asks a model for itself, and does not wait for it. */
+/** Plugin that calls a model from its route without awaiting the result. */
 const OWN_CALLS = pluginFile({
   name: 'own-calls',
   kind: 'policy',
@@ -66,7 +66,7 @@ describe('a gateway that is shut down', () => {
   });
 
   for (const { what, stream, script, owes } of CUT) {
-    it(`has charged ${what} before it ends, and holds nothing`, async () => {
+    it(`has charged ${what} before it ends, and released all reservations`, async () => {
       upstream.script(script);
       const gateway = await startGateway({
         server: { port: 0, drainTimeout: '100ms' },
@@ -91,7 +91,7 @@ describe('a gateway that is shut down', () => {
   }
 
   for (const stream of [false, true])
-    it(`has cut and charged a ${stream ? 'stream' : 'call'} that a plugin makes on its own, before its plugins close`, async () => {
+    it(`has cancelled and charged a plugin’s own ${stream ? 'stream' : 'call'} before its plugins close`, async () => {
       upstream.script(stream ? beginning : (wire) => wire.hang());
       const gateway = await startGateway(
         {

@@ -4,14 +4,14 @@ import { earlyErrors, TRANSPORTS } from './early-errors.ts';
 
 const MIB = 1024 * 1024;
 
-/** Bytes of a body, and how often each error is asked for over each transport with it. */
+/** Body sizes, and the number of requests per error and transport with each. */
 const ROUNDS: readonly (readonly [bytes: number, times: number])[] = [
   [1.5 * MIB, 6],
   [5 * MIB, 4],
   [25 * MIB, 3],
 ];
 
-describe('an error that is answered before the body was read', function () {
+describe('an error sent before the body was read', function () {
   this.timeout(900_000);
   let installation: Installation;
   let gateway: GatewayProcess;
@@ -31,7 +31,7 @@ describe('an error that is answered before the body was read', function () {
     it(`reaches its sender over ${name}, every time`, async () => {
       const failures: string[] = [];
       for (const [what, error] of Object.entries(earlyErrors(installation.key))) {
-        // A form has its own content type, and SDKs send theirs.
+        // A form has another content type, and SDKs set their own.
         const status = name === 'a multipart form' && error.status === 413 ? 415 : error.status;
         for (const [bytes, times] of ROUNDS)
           for (let at = 0; at < times; at++) {
@@ -46,5 +46,5 @@ describe('an error that is answered before the body was read', function () {
       expect(failures).to.deep.equal([]);
     });
 
-  it('was provoked at least 500 times', () => expect(requests).to.be.greaterThan(500));
+  it('was triggered at least 500 times', () => expect(requests).to.be.greaterThan(500));
 });

@@ -1,4 +1,4 @@
-/** Errors that are answered before the body was read, and the ways in which bodies are sent: none may end in a reset. */
+/** Errors sent before the body was read, and the transports of bodies: none may end in a connection reset. */
 import http from 'node:http';
 import net from 'node:net';
 import OpenAI, { APIError } from 'openai';
@@ -8,10 +8,10 @@ export interface Sent {
   readonly code: string | undefined;
 }
 
-/** One way to send a body of so many bytes. */
+/** Sends a body of `bytes` bytes to a path that fails early. */
 export type Transport = (url: string, error: EarlyError, bytes: number) => Promise<Sent>;
 
-/** What makes a gateway refuse before it reads. */
+/** Request that the gateway rejects before it reads the body, and the expected error. */
 export interface EarlyError {
   readonly status: number;
   readonly code: string;
@@ -20,7 +20,7 @@ export interface EarlyError {
   readonly type: string;
 }
 
-/** The errors, for a gateway with this key and a body limit that is smaller than the bodies. */
+/** Returns the errors of a gateway with this key, whose body limit is smaller than the bodies. */
 export function earlyErrors(key: string): Readonly<Record<string, EarlyError>> {
   const chat = { path: '/v1/chat/completions', key, type: 'application/json' };
   return {
@@ -95,7 +95,7 @@ function viaHttp({ agent = false, headers = {} }: HttpOptions = {}): Transport {
     });
 }
 
-/** Writes everything before it reads anything, as simple clients do, then reads to the end. */
+/** Writes everything before it reads, as simple clients do, then reads to the end. */
 function viaSocket(connection: 'close' | 'keep-alive'): Transport {
   return (url, { path, key, type }, bytes) =>
     new Promise((resolve, reject) => {
@@ -113,7 +113,7 @@ function viaSocket(connection: 'close' | 'keep-alive'): Transport {
         `content-length: ${body.length}`,
         `connection: ${connection}`,
       ];
-      // A second request tells that the connection goes on where the first body ended.
+      // A response to a second request proves that the connection continues after the first body.
       const second = `GET /nowhere HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`;
       socket.write(`${head.join('\r\n')}\r\n\r\n${body}${connection === 'close' ? '' : second}`, () => {
         socket.on('data', (chunk) => {

@@ -1,4 +1,4 @@
-/** The official client runs one script against every provider, over upstreams that send each vendor's own bytes. */
+/** The official client runs one script against every provider. Upstreams send each vendor's recorded bytes. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import OpenAI, { type APIError } from 'openai';
@@ -29,7 +29,7 @@ interface Expected {
   }[];
 }
 
-/** Fixtures of a vendor by prefix, with what has to come out of them. */
+/** Fixtures of a vendor by prefix, with the expected results. */
 function fixtures(vendor: string, prefix: string, extension: string) {
   const folder = new URL(`${vendor}/`, FIXTURES);
   const names = existsSync(folder) ? readdirSync(folder) : [];
@@ -45,7 +45,7 @@ function fixtures(vendor: string, prefix: string, extension: string) {
     });
 }
 
-/** The events of a fixture, in the frames of vendors that send no server-sent events. */
+/** Events of a fixture, in frames for vendors that do not use server-sent events. */
 function stream(bytes: Uint8Array, isFramed: boolean): Script {
   return async (wire) => {
     await wire.send(isFramed ? AMAZON_HEAD : SSE_HEAD);
@@ -64,7 +64,7 @@ describe('the official client against every provider', () => {
   before(async () => {
     upstream = await startScriptedUpstream();
     const entries = PROVIDERS.map(({ name }) => [name, { apiKey: KEY, baseUrl: `${upstream.url}/v1`, models: ['*'] }]);
-    // Perplexity searches with every request.
+    // Perplexity searches the web on every request.
     gateway = await startGateway({
       providers: Object.fromEntries(entries),
       plans: { searching: { serverTools: ['web_search'] } },
@@ -95,7 +95,7 @@ describe('the official client against every provider', () => {
       }
 
       for (const { name: file, bytes, expected } of fixtures(name, 'stream', '.sse')) {
-        it(`gets a stream, and its helper puts it together: ${file}`, async () => {
+        it(`gets a stream, and its helper combines it: ${file}`, async () => {
           upstream.script(stream(bytes, isFramed));
           const tools = (expected.choices?.[0]?.tool_calls?.length ?? 0) > 0 ? { tools: TOOLS } : {};
           const request = { model, messages: MESSAGES, ...tools, stream_options: { include_usage: true } };
@@ -145,7 +145,7 @@ describe('the official client against every provider', () => {
 
       if (!provider.embed) return;
       for (const { name: file, bytes } of fixtures(name, 'embeddings', '.json')) {
-        it(`gets embeddings, which it asks for as base64: ${file}`, async () => {
+        it(`gets embeddings, which it requests as base64: ${file}`, async () => {
           upstream.script(answer(200, bytes, { 'content-type': 'application/json' }));
           const { data } = await client.embeddings.create({ model, input: ['one', 'two'] });
           expect(data).to.have.length(2);

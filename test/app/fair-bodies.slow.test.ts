@@ -10,18 +10,20 @@ import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support
 
 const CALLS = 60;
 /**
- * What others may wait for the gateway's own work more than they do alone, by what it works for one body of each kind on this machine at this time: for
- * one body of the other account that has just begun, and for some small calls.
+ * Maximum extra delay of another account's calls, in the gateway's own processor time. It allows for one started body
+ * of each kind on this machine, plus some small calls.
  */
 const BODIES = 1.5;
 const SMALL_CALLS = 40;
-/** How often it is measured: on a busy machine calls take long, and more of them have a body of the other account beside them. */
+/**
+ * Number of measurements. On a busy machine calls take longer, and more of them overlap a body of the other account.
+ */
 const ATTEMPTS = 5;
 
 const ask = (messages: readonly object[]): string => JSON.stringify({ model: 'vendor/m', messages });
 const say = (content: string): object => ({ role: 'user', content });
 
-/** Calls of tools and their results; 10,000 are 2 MB. */
+/** Tool calls and their results; 10,000 of them are 2 MB. */
 function toolTurns(count: number): string {
   const turns = Array.from({ length: count }, (_, at) => [
     {
@@ -34,7 +36,7 @@ function toolTurns(count: number): string {
   return ask([say('go'), ...turns.flat()]);
 }
 
-/** What one account sends over and over, and how many at once. */
+/** Body that one account sends repeatedly, and the number of concurrent requests. */
 const SENT: Readonly<Record<string, readonly [body: string, lanes: number]>> = {
   '10,000 calls of tools': [toolTurns(10_000), 4],
   'a hundred calls of tools': [toolTurns(100), 64],
@@ -86,7 +88,7 @@ describe('bodies of one account', function () {
     return response.status;
   };
 
-  /** How long the gateway works for one body, in milliseconds: the least of three times. */
+  /** Processor time of the gateway for one body, in milliseconds: the minimum of three runs. */
   async function workFor(key: string, body: string): Promise<number> {
     let least = Number.POSITIVE_INFINITY;
     for (let at = 0; at < 3; at += 1) {
@@ -97,7 +99,10 @@ describe('bodies of one account', function () {
     return least;
   }
 
-  /** The 95th percentile of how long the gateway worked while a small call waited, in milliseconds: what others take of the machine is not its own. */
+  /**
+   * 95th percentile of the gateway's processor time during a small call, in milliseconds. Other processes on the
+   * machine do not count.
+   */
   async function p95(): Promise<number> {
     const body = ask([say('hi')]);
     const took: number[] = [];
@@ -111,7 +116,7 @@ describe('bodies of one account', function () {
   }
 
   for (const [what, [body, lanes]] of Object.entries(SENT))
-    it(`leave the small calls of others nearly as fast as they are alone: ${lanes} at once of ${what} (E30)`, async () => {
+    it(`hardly slow down the small calls of others: ${lanes} concurrent requests with ${what} (E30)`, async () => {
       const most = BODIES * (await workFor(keys[0], body)) + SMALL_CALLS * alone;
       let isOver = false;
       let sent = 0;
@@ -120,7 +125,7 @@ describe('bodies of one account', function () {
           const status = await post(keys[0], body);
           expect(status).to.be.oneOf([200, 429]);
           sent += 1;
-          // As clients do that are told to wait.
+          // Waits, as clients do after a 429.
           if (status === 429) await new Promise((resolve) => setTimeout(resolve, 100));
         }
       });

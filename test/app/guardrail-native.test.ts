@@ -3,7 +3,7 @@ import type { JsonObject } from '../../contract/index.ts';
 import { type IngressRig, MODEL_OF, startIngressRig } from '../support/gateways/ingress-rig.ts';
 import { sayAnywhere } from '../support/vendors/responses-wire.ts';
 
-/** Members that formats do not read and vendors of them get: each way in with a text in one. */
+/** Members that formats pass to vendors unread: each path with a text in one of them. */
 const HIDDEN: readonly (readonly [
   path: string,
   wire: 'anthropic' | 'openai',
@@ -35,7 +35,7 @@ const HIDDEN: readonly (readonly [
   ['/v1/responses', 'openai', (word) => ({ store: false, input: 'Hi', include: [word] }), 'include[0]'],
 ];
 
-describe('guardrails and members that only a vendor of the caller’s format gets', () => {
+describe('guardrails and members that only a vendor with the caller’s format receives', () => {
   const start = (policies: object): Promise<IngressRig> => startIngressRig({ policies });
   const say = (rig: IngressRig): void => {
     for (const wire of ['anthropic', 'openai'] as const) sayAnywhere(rig, wire, { pieces: [{ text: 'Fine.' }] });
@@ -60,7 +60,7 @@ describe('guardrails and members that only a vendor of the caller’s format get
           const response = await rig.gateway.post(path, { model: MODEL_OF[wire], ...body(text) });
           const { error } = (await response.json()) as { readonly error: JsonObject };
           expect(response.status, JSON.stringify(error)).to.equal(400);
-          // Anthropic's errors have no place.
+          // Anthropic's errors have no `param`.
           if (path === '/v1/responses') expect(error['param']).to.equal(param);
           expect(rig.sent(wire).length).to.equal(before);
         });

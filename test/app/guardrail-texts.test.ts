@@ -96,7 +96,7 @@ const GEMINI = {
 };
 const EMBED = { content: { parts: [{ text: 'a' }] } };
 
-/** A body of each way in, with each kind of part that its format has. A way in without a body here fails the test. */
+/** One body per path, with every kind of part that its format has. A path without a body here fails the test. */
 const BODIES: readonly (readonly [path: RegExp, body: object])[] = [
   [/chat\/completions$/, CHAT],
   [/\/completions$/, { prompt: 'p' }],
@@ -129,21 +129,21 @@ const BODIES: readonly (readonly [path: RegExp, body: object])[] = [
   [/audio\/(?:transcriptions|translations)$/, { prompt: 'p' }],
 ];
 
-/** Routes with a body that holds no text for a model, or that other tests look at: batches, files, routes of operators. */
+/** Routes whose bodies hold no text for a model, or that other tests cover: batches, files, routes of operators. */
 const OTHER_ROUTES = /^\/api\/core\/(?:admin|api_keys)|^\/api\/show$|batches|batchGenerateContent|^\/v1\/files$/;
 
-/** Vendors behind: those that speak a format themselves, and those that it is translated for. */
+/** Target models: vendors that use the client's format natively, and vendors that need translation. */
 const MODELS = ['openai/gpt-5', 'anthropic/claude-sonnet-4-5', 'gemini/gemini-3.8-flash', 'cohere/m', 'vllm/m'];
 
 type Path = readonly (string | number)[];
 
-/** A part of a body that is put into it: a string, or all of a field that the body of the way in does not have. */
+/** Value inserted into a body: a string, or a whole field that the sample body lacks. */
 interface Part {
   readonly path: Path;
   readonly value: unknown;
 }
 
-/** Makes marks: each string has one of its own. */
+/** Creates marks; each string has its own. */
 class Marks {
   #count = 0;
 
@@ -155,7 +155,7 @@ class Marks {
 
 const MARK = /canary\d{6}q/g;
 
-/** A schema with its references and conditions as plain members. */
+/** Resolves the references and conditions of a schema to plain members. */
 function flat(schema: JsonObject, root: JsonObject, depth = 0): JsonObject {
   if (depth > 4) return {};
   const { $ref: ref, allOf, anyOf, oneOf, then, else: otherwise, ...own } = schema;
@@ -177,7 +177,10 @@ function flat(schema: JsonObject, root: JsonObject, depth = 0): JsonObject {
   };
 }
 
-/** Values that a schema allows, each with a mark in every string of it that is no identifier: as a string, as a list, as an object. */
+/**
+ * Values allowed by a schema, as a string, a list and an object. Each has a mark in every string that is not an
+ * identifier.
+ */
 function valuesOf(given: JsonObject, root: JsonObject, marks: Marks, name = '', depth = 0): readonly unknown[] {
   const schema = flat(given, root);
   if (depth > 5) return [];
@@ -207,7 +210,7 @@ function valuesOf(given: JsonObject, root: JsonObject, marks: Marks, name = '', 
 
 const hasMark = (value: unknown): boolean => JSON.stringify(value)?.includes('canary') ?? false;
 
-/** All strings of a body, and all fields that its schema has beside them, at every depth. */
+/** All strings of a body, and the additional fields of its schema, at every depth. */
 function partsOf(sample: unknown, given: JsonObject, root: JsonObject, marks: Marks, path: Path = []): readonly Part[] {
   const field = String(path.findLast((step) => typeof step === 'string') ?? '');
   if (typeof sample === 'string') {
@@ -243,17 +246,17 @@ function put(body: object, parts: readonly Part[]): JsonObject {
   return copy;
 }
 
-/** A place as errors of the gateway write it. */
+/** Formats a path like the gateway's errors. */
 const placeOf = (path: Path): string =>
   path.map((step, at) => (typeof step === 'number' ? `[${step}]` : `${at === 0 ? '' : '.'}${step}`)).join('');
 
-/** The parts of a format, and those that the gateway refuses. */
+/** Parts of a format, and those rejected by the gateway. */
 interface Plan {
   readonly parts: readonly Part[];
   readonly refused: Set<Part>;
 }
 
-/** Parts in rounds: a field has one value in each. */
+/** Groups parts into rounds; each round has one value per field. */
 function roundsOf(parts: readonly Part[]): readonly (readonly Part[])[] {
   const rounds: Part[][] = [];
   const seen = new Map<string, number>();
@@ -266,13 +269,13 @@ function roundsOf(parts: readonly Part[]): readonly (readonly Part[])[] {
   return rounds;
 }
 
-/** The marks of a text, also those that it has in base64. */
+/** Marks in a text, also inside base64. */
 function marksIn(text: string): readonly string[] {
   const coded = (text.match(/[A-Za-z0-9+/]{16,}={0,2}/g) ?? []).map((each) => Buffer.from(each, 'base64').toString());
   return [text, ...coded].flatMap((each) => each.match(MARK) ?? []);
 }
 
-/** A request with another text in place of a mark, also in base64. */
+/** Returns the request with a mark replaced by another text, also inside base64. */
 function withText(value: unknown, mark: string, text: string): unknown {
   if (typeof value === 'string') {
     if (value.includes(mark)) return value.replaceAll(mark, text);
@@ -287,7 +290,7 @@ function withText(value: unknown, mark: string, text: string): unknown {
   );
 }
 
-/** Whether a guardrail refuses a request. */
+/** Returns true if a guardrail refuses the request. */
 function refuses(plugin: Plugin, config: object, request: unknown): boolean {
   type Prepare = (call: object, request: unknown) => unknown;
   let prepare: Prepare = () => undefined;
@@ -307,7 +310,7 @@ function refuses(plugin: Plugin, config: object, request: unknown): boolean {
 }
 
 const SIDES = ['request'];
-/** Guardrails that run here: each refuses a request that has the text in place of a mark. */
+/** Local guardrails: each refuses a request in which the text replaces a mark. */
 const LOCAL: readonly (readonly [plugin: Plugin, config: object, text: string])[] = [
   [words as unknown as Plugin, { words: ['zanzibar'], action: 'block', with: '', sides: SIDES }, 'zanzibar'],
   [pii as unknown as Plugin, { action: 'block', kinds: ['email'], allow: [], sides: SIDES }, 'ann@acme.example'],
@@ -318,15 +321,15 @@ const LOCAL: readonly (readonly [plugin: Plugin, config: object, text: string])[
   ],
 ];
 
-describe('texts of requests before guardrails', () => {
+describe('texts of requests in guardrails', () => {
   let vendor: ScriptedUpstream;
   let gateway: TestGateway;
-  /** What the service of each guardrail was sent since the last reset. */
+  /** Requests to each guardrail's service since the last reset. */
   let guard: readonly { readonly text: string; readonly role?: string }[] = [];
   let hooked: { readonly request: unknown; readonly coded_texts?: readonly { readonly text: string }[] } | undefined;
   let judged = '';
   let sent: string[] = [];
-  /** The field that the last refusal names. */
+  /** Field named by the last refusal. */
   let lastParam = '';
   let paths: Readonly<Record<string, JsonObject>> = {};
   let root: JsonObject = {};
@@ -385,7 +388,7 @@ describe('texts of requests before guardrails', () => {
     await vendor.close();
   });
 
-  /** Sends a request; true where it reached a vendor. */
+  /** Sends a request; returns true if it reached a vendor. */
   async function reaches(path: string, model: string, body: JsonObject): Promise<boolean> {
     const [provider = '', name = ''] = (/speech$|tts$/.test(path) ? 'openai/tts-1' : model).split('/');
     guard = [];
@@ -414,7 +417,7 @@ describe('texts of requests before guardrails', () => {
     return sent.length > 0;
   }
 
-  it('G66: covers every way in that has texts', () => {
+  it('G66: covers every route with texts', () => {
     const uncovered = Object.keys(paths).filter(
       (path) => !OTHER_ROUTES.test(path) && !BODIES.some(([pattern]) => pattern.test(path)),
     );
@@ -442,7 +445,7 @@ describe('texts of requests before guardrails', () => {
         if (!atHook.has(mark) && !decoded.has(mark)) leak('http-hook');
         const role = atGuard.get(mark);
         const isJudged = role === undefined || role === 'user' || role === 'tool';
-        // No model is asked about a count of tokens.
+        // Token counts are not judged by a model.
         if (isJudged && !atJudge.has(mark) && !/count|input_tokens/i.test(path)) leak('topics');
         requests.set(`${path.replace('{provider}/', '')} ${place}`, { path, request: hooked?.request, mark });
       }
@@ -452,8 +455,8 @@ describe('texts of requests before guardrails', () => {
     for (const [path, { schema }] of Object.entries(paths)) {
       const [pattern, body] = BODIES.find(([each]) => each.test(path)) ?? [];
       if (!body || OTHER_ROUTES.test(path)) continue;
-      // Paths of one format have the same parts; those that the first one refuses are left out at the others.
-      // A gateway keeps counts, so each path has its own marks. Counts have the parts of their chats.
+      // Paths of one format have the same parts. Parts rejected at the first path are omitted at the others. A gateway
+      // caches counts, so each path has its own marks. Counts have the parts of their chats.
       const isCount = /count|input_tokens/i.test(path);
       const key = `${String(pattern)} ${JSON.stringify(schema)}${isCount ? path : ''}`;
       const known = plans.get(key);

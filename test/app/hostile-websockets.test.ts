@@ -11,7 +11,7 @@ import { until } from '../support/wait.ts';
 
 const ENGINE = fileURLToPath(new URL('../../plugins/dialects/responses/websockets.ts', import.meta.url));
 
-/** A client format that comes by websocket, so that this suite needs no other dialect: `{ say, model? }` in. */
+/** Client format over websockets, so that this suite needs no other dialect: `{ say, model? }` in. */
 const TINY = `import { serveSocket } from ${JSON.stringify(ENGINE)};\n${pluginFile({
   name: 'tiny',
   kind: 'dialect',
@@ -48,7 +48,7 @@ const TINY = `import { serveSocket } from ${JSON.stringify(ENGINE)};\n${pluginFi
 const LIMIT = 64 * 1024;
 const SAY = JSON.stringify({ say: 'hello there' });
 
-/** Frames that end a connection, each with the code of its fault. */
+/** Frames that close a connection, each with its close code. */
 const BAD: readonly (readonly [what: string, payload: string | Buffer, options: FrameOptions, code: number])[] = [
   ['a frame that announces a terabyte', 'x', { announced: 1n << 40n }, 1009],
   ['a frame that announces more than any number', 'x', { announced: 0xffff_ffff_ffff_ffffn }, 1009],
@@ -68,9 +68,9 @@ const BAD: readonly (readonly [what: string, payload: string | Buffer, options: 
 describe('a hostile peer on a websocket', () => {
   let gateway: TestGateway;
   let endless: http.Server;
-  /** Bytes that the endless vendor could send so far. */
+  /** Bytes written by the endless vendor so far. */
   let sentBytes = 0;
-  /** Responses of it that are still read. */
+  /** Number of its responses that are still being read. */
   let running = 0;
 
   before(async () => {
@@ -97,7 +97,7 @@ describe('a hostile peer on a websocket', () => {
     await new Promise((resolve) => endless.close(resolve));
   });
 
-  /** Writes as long as somebody reads. */
+  /** Writes as long as the peer reads. */
   function pour(response: http.ServerResponse): void {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     const choices = [{ index: 0, delta: { content: 'x'.repeat(16_000) }, finish_reason: null }];
@@ -119,7 +119,7 @@ describe('a hostile peer on a websocket', () => {
 
   const open = (): Promise<RawWebSocket> => RawWebSocket.open(gateway.url, '/tiny', gateway.key);
 
-  /** Calls of others, by HTTP and by websocket, go on meanwhile. */
+  /** Checks that calls of other clients, by HTTP and by websocket, still succeed. */
   async function othersGoOn(): Promise<void> {
     expect(await readText(await gateway.post('/v1/chat/completions', chatOf('still here')))).to.equal('still here');
     const other = await open();
@@ -133,7 +133,7 @@ describe('a hostile peer on a websocket', () => {
       it(`is closed with ${code} at ${path} for ${what}`, async function () {
         const peer = await RawWebSocket.open(gateway.url, path, gateway.key).catch((refused: Error) => refused);
         if (peer instanceof Error) {
-          // Where the format has its websocket switched off, nothing can be sent to it.
+          // The format's websocket is disabled, so nothing can be sent to it.
           expect(peer.message).to.match(/^HTTP\/1\.1 426 /);
           this.skip();
         }
@@ -154,7 +154,7 @@ describe('a hostile peer on a websocket', () => {
     peer.socket.destroy();
   });
 
-  it('is closed with 1009 when its fragments come to more than the limit', async () => {
+  it('is closed with 1009 when its fragments exceed the limit', async () => {
     const peer = await open();
     const piece = 'x'.repeat(8192);
     peer.send(piece, { isFinal: false });
@@ -181,7 +181,7 @@ describe('a hostile peer on a websocket', () => {
     await othersGoOn();
   });
 
-  it('that stops in the middle of a frame holds nobody else up', async () => {
+  it('that stops in the middle of a frame delays no other client', async () => {
     const peers = await Promise.all(Array.from({ length: 8 }, open));
     for (const [at, peer] of peers.entries()) peer.socket.write(frameOf(SAY).subarray(0, 1 + at));
     await othersGoOn();
@@ -199,7 +199,7 @@ describe('a hostile peer on a websocket', () => {
     await othersGoOn();
   });
 
-  it('that never reads is sent no more than a few mebibytes, and its vendor is read no further', async () => {
+  it('that never reads receives at most a few mebibytes, and its vendor is paused', async () => {
     const peer = await open();
     const from = sentBytes;
     peer.socket.pause();
@@ -211,12 +211,12 @@ describe('a hostile peer on a websocket', () => {
     peer.socket.destroy();
   });
 
-  it('E26: that never reads and goes on sending is read no further, and costs the others nothing', async () => {
+  it('E26: that never reads but keeps sending is paused, without affecting others', async () => {
     const peer = await open();
     peer.socket.pause();
     peer.send(JSON.stringify({ say: 'go', model: 'endless/m' }));
     const many = Buffer.concat(Array.from({ length: 1000 }, () => frameOf(SAY)));
-    // More than what the system keeps of a connection that is not read, and a mebibyte of refusals.
+    // Exceeds the system's buffer for an unread connection, plus a mebibyte of refusals.
     for (let round = 0; round < 600; round += 1) peer.socket.write(many);
     await vendorStops();
     expect(peer.socket.destroyed || peer.socket.writableLength > 0, 'what was sent waits, or was cut').to.equal(true);
@@ -224,7 +224,7 @@ describe('a hostile peer on a websocket', () => {
     peer.socket.destroy();
   });
 
-  /** Waits until the vendor could send nothing more for a while. */
+  /** Waits until the vendor has been blocked for a while. */
   async function vendorStops(): Promise<void> {
     let [last, since] = [sentBytes, performance.now()];
     await until(

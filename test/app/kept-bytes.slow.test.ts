@@ -4,11 +4,11 @@ import type { TestServer } from '../support/processes/server-process.ts';
 import { askRedis, REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
 import { eventually } from '../support/wait.ts';
 
-/** Together they are more than the server has. */
+/** Together they exceed the server's memory. */
 const REQUESTS = 160;
 const WORDS = 'every word of it is said again. '.repeat(20_000);
 
-describe('what one account keeps', function () {
+describe('the stored responses of one account', function () {
   this.timeout(900_000);
   let redis: TestServer;
   let gateway: TestGateway;
@@ -24,7 +24,7 @@ describe('what one account keeps', function () {
     await redis?.close();
   });
 
-  it('does not fill a Redis of 100 MB that evicts nothing: idempotency keys with large answers leave room for others (E29)', async () => {
+  it('do not fill a Redis of 100 MB that evicts nothing: idempotency keys with large responses leave room for others (E29)', async () => {
     const make = async (user: string) =>
       (await gateway.command<{ api_key: string }>('keys', 'create', '--user', user)).api_key;
     const [greedy, other] = [await make('greedy'), await make('other')];
@@ -35,7 +35,7 @@ describe('what one account keeps', function () {
         { authorization: `Bearer ${key}`, ...headers },
       );
     for (let at = 0; at < REQUESTS; at += 1) {
-      // On a busy machine the store may be late, which is told as that, and the call made again; never is it full.
+      // On a busy machine the store may time out; the call is then repeated. The store is never full.
       await eventually(async () => {
         const response = await chat(greedy, WORDS, { 'idempotency-key': `large-${at}` });
         const text = await response.text();

@@ -33,7 +33,7 @@ const ATTACKS: readonly Attack[] = [
   { heapMb: 256, count: 20, bytes: 2 * MB, shape: 'fields' },
 ];
 
-describe('many large bodies at once', function () {
+describe('many concurrent large bodies', function () {
   this.timeout(900_000);
   let installation: Installation;
   before(async () => {
@@ -42,7 +42,7 @@ describe('many large bodies at once', function () {
   after(() => installation.remove());
 
   for (const { heapMb, count, bytes, shape, framing = 'length' } of ATTACKS)
-    it(`leave a gateway of ${heapMb} MB alive, also for others: ${count} × ${bytes / MB} MB of ${shape}, told by ${framing}`, async () => {
+    it(`leave a gateway of ${heapMb} MB running, also for others: ${count} × ${bytes / MB} MB of ${shape}, by ${framing}`, async () => {
       const gateway = await installation.start({ NODE_OPTIONS: `--max-old-space-size=${heapMb}` });
       let isOver = false;
       const slowest = watchHealth(gateway, () => isOver);
@@ -59,7 +59,7 @@ describe('many large bodies at once', function () {
     });
 });
 
-/** Runs the sender as a process of its own, since a busy one could not tell how long the gateway takes. */
+/** Runs the sender in its own process: a busy one could not measure the gateway's latency. */
 async function sendBodies(words: readonly string[]): Promise<Readonly<Record<string, number>>> {
   const child = spawn(process.execPath, ['--import', import.meta.resolve('tsx/esm'), SENDER, ...words]);
   let out = '';
@@ -73,7 +73,10 @@ async function sendBodies(words: readonly string[]): Promise<Readonly<Record<str
   return JSON.parse(out) as Readonly<Record<string, number>>;
 }
 
-/** The most that a gateway worked while a `/livez` waited, in milliseconds: whatever else keeps the machine busy is not its own. */
+/**
+ * Maximum processor time of the gateway during a `/livez` request, in milliseconds. Other load on the machine does not
+ * count.
+ */
 async function watchHealth({ url, pid }: GatewayProcess, isOver: () => boolean): Promise<number> {
   let slowest = 0;
   while (!isOver()) {
@@ -87,7 +90,7 @@ async function watchHealth({ url, pid }: GatewayProcess, isOver: () => boolean):
   return slowest;
 }
 
-/** Which statuses small calls got meanwhile. */
+/** Statuses of small calls in the meantime. */
 async function callMeanwhile({ url }: GatewayProcess, key: string, isOver: () => boolean): Promise<readonly number[]> {
   const statuses = new Set<number>();
   while (!isOver()) {

@@ -6,13 +6,13 @@ import { eventually } from '../support/wait.ts';
 const MODEL = 'gemini/gemini-3.8-flash';
 const HI = [{ role: 'user', content: 'Hi' }];
 const IMAGE = { inlineData: { mimeType: 'image/png', data: 'iVBORw0KGgo=' } };
-/** With an image, for which Messages has no form. */
+/** Contains an image, which Messages cannot represent. */
 const DRAWN = {
   candidates: [{ content: { role: 'model', parts: [{ text: 'Here.' }, IMAGE] }, index: 0, finishReason: 'STOP' }],
   usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 9, totalTokenCount: 12 },
 };
 
-describe('what is lost in translation', () => {
+describe('the loss in a translation', () => {
   let rig: IngressRig;
   beforeEach(async () => {
     const broken = { plugin: 'openai-compatible', unknownFields: 'drop', baseUrl: 'http://127.0.0.1:9', models: ['m'] };
@@ -28,7 +28,7 @@ describe('what is lost in translation', () => {
     });
   };
 
-  /** Sends it, and gives the header, the access log's line and the record of the call, once it is written. */
+  /** Sends a request; returns the header, the line of the access log and the record of the call. */
   const send = async (path: string, body: object) => {
     const response = await rig.gateway.post(path, body);
     expect(response.status, await response.text()).to.equal(200);
@@ -51,7 +51,7 @@ describe('what is lost in translation', () => {
   for (const stream of [false, true]) {
     const how = stream ? ' of a stream' : '';
 
-    it(`is told of a request${how} in the header, the log, the record of the call and a metric (E21)`, async () => {
+    it(`is reported for a request${how} in the header, the log, the record of the call and a metric (E21)`, async () => {
       draw(stream);
       const body = { model: MODEL, messages: HI, stream, verbosity: 'low', extra_body: { shape_of_mine: 1 } };
       const { header, record, line } = await send('/v1/chat/completions', body);
@@ -65,7 +65,7 @@ describe('what is lost in translation', () => {
       ]);
     });
 
-    it(`is told of a response${how} whose format cannot say it in the log, the record of the call and a metric (E21)`, async () => {
+    it(`is reported for a response${how} whose format cannot represent it in the log, the record of the call and a metric (E21)`, async () => {
       draw(stream);
       const body = { model: MODEL, max_tokens: 100, messages: HI, stream };
       const { header, record, line } = await send('/v1/messages', body);
@@ -76,7 +76,7 @@ describe('what is lost in translation', () => {
     });
   }
 
-  it('is not told where nothing is', async () => {
+  it('is not reported if there is none', async () => {
     draw(false);
     const { header, record, line } = await send('/v1/chat/completions', { model: MODEL, messages: HI });
     expect(header).to.equal(null);
@@ -85,16 +85,16 @@ describe('what is lost in translation', () => {
     expect(await counted()).to.deep.equal([]);
   });
 
-  it('is what the target that responded was not sent, not one before it', async () => {
+  it('is that of the responding target, not of one before it', async () => {
     draw(false);
-    // The first has no form for it and cannot be reached; Google's has.
+    // The first target cannot represent `top_k` and is unreachable; Google's can.
     const body = { model: 'any', messages: HI, top_k: 3 };
     const { header, record } = await send('/v1/chat/completions', body);
     expect(header).to.equal(null);
     expect(record).to.include({ provider: 'gemini', dropped: null });
   });
 
-  it('counts fields that callers make up under one name after the first hundred, and those of chats under theirs', async () => {
+  it('is counted under one name for made-up fields after the first hundred, and under their own for fields of chats', async () => {
     draw(false);
     for (let round = 0; round < 5; round++) {
       const names = Array.from({ length: 28 }, (_, at) => [`made_up_${round}_${at}`, 1]);

@@ -14,7 +14,7 @@ describe('one user against a gateway of 256 MB', function () {
   this.timeout(900_000);
   let installation: Installation;
   let other: string;
-  /** A vendor that never answers. */
+  /** Vendor that never responds. */
   let silent: http.Server;
   before(async () => {
     silent = http.createServer(() => undefined);
@@ -32,7 +32,7 @@ describe('one user against a gateway of 256 MB', function () {
 
   async function callsOfOthers(gateway: GatewayProcess, count = 60): Promise<void> {
     for (let at = 0; at < count; at += 1) {
-      // A connection that idles while this process is busy may be closed just as it is used again.
+      // A keep-alive connection may be closed while this process is busy, at the moment it is reused.
       const headers = { authorization: `Bearer ${other}`, 'content-type': 'application/json', connection: 'close' };
       const response = await fetch(`${gateway.url}/v1/chat/completions`, { method: 'POST', headers, body: CALL });
       await response.text();
@@ -42,7 +42,7 @@ describe('one user against a gateway of 256 MB', function () {
 
   const start = () => installation.start({ NODE_OPTIONS: '--max-old-space-size=256' });
 
-  it('E25: keeps nobody out by nine slow bodies of 10 MB, and each of them ends with 408', async () => {
+  it('E25: blocks no other user with nine slow bodies of 10 MB, and each of them ends with 408', async () => {
     const gateway = await start();
     const texts = await Promise.all(
       Array.from({ length: 9 }, async () => {
@@ -83,7 +83,7 @@ describe('one user against a gateway of 256 MB', function () {
     },
   };
   for (const [what, attack] of Object.entries(attacks))
-    it(`E26: keeps nobody out by sixteen websockets full of ${what}`, async () => {
+    it(`E26: blocks no other user with sixteen websockets full of ${what}`, async () => {
       const gateway = await start();
       let hasEnded = false;
       void gateway.ended.then(() => {

@@ -13,9 +13,9 @@ import {
   startScriptedUpstream,
 } from '../support/vendors/scripted-upstream.ts';
 
-/** One dollar a million tokens in, two out: a token costs one or two micro-dollars. */
+/** One dollar per million input tokens, two per million output tokens: a token costs one or two micro-dollars. */
 const PRICES = { '*': { input: 1, output: 2 } };
-/** What the gateway estimates for PROMPT: 4 for the message, 400 bytes / 4. */
+/** Estimate of the gateway for PROMPT: 4 for the message, 400 bytes / 4. */
 const PROMPT = 'a'.repeat(400);
 const PROMPT_TOKENS = 104;
 
@@ -35,7 +35,7 @@ const event = (content: string, finish_reason: string | null = null, rest: objec
 const refusal = (status: number) =>
   answer(status, { error: { message: 'no', type: status === 429 ? 'rate_limit_error' : 'server_error' } });
 
-/** A stream: its pieces, then whatever `end` does. */
+/** Sends the pieces of a stream, then runs `end`. */
 const stream =
   (pieces: readonly Buffer[], end: Script): Script =>
   async (wire) => {
@@ -51,11 +51,11 @@ const done: Script = async (wire) => {
 interface Case {
   readonly title: string;
   readonly script: Script | Buffer;
-  /** What the second target of the alias does; without it the call goes to the first alone. */
+  /** Script of the alias's second target; without it the call uses the first target alone. */
   readonly second?: Script | Buffer;
   readonly stream?: boolean;
   readonly status: number;
-  /** What is charged, in micro-dollars; at the second target everything costs ten times as much. */
+  /** Charge in micro-dollars. The second target costs ten times as much. */
   readonly cost: number;
 }
 
@@ -165,7 +165,7 @@ describe('a gateway that charges for calls', () => {
     gateway = await startGateway(
       {
         providers: { one: compatible(one, 1), two: compatible(two, 10), cheap: compatible(one, 0.02) },
-        // One for each case: what fails in one is not left alone in the next.
+        // One alias per case, so that a failure does not open the circuit of the next case.
         models: Object.fromEntries(CASES.map((_, n) => [`both${n}`, [`one/m${n}`, `two/m${n}`]])),
         plugins: ['./twice.mjs', './censor.mjs'],
         tts: {
@@ -209,7 +209,7 @@ describe('a gateway that charges for calls', () => {
     });
   }
 
-  it('holds the estimate while a call runs', async () => {
+  it('reserves the estimate while a call runs', async () => {
     let go = () => {};
     const gate = new Promise<void>((resolve) => {
       go = resolve;
@@ -227,7 +227,7 @@ describe('a gateway that charges for calls', () => {
     expect(await charged()).to.equal(70);
   });
 
-  it('charges the prompt when the caller leaves before the answer', async () => {
+  it('charges the prompt when the caller disconnects before the response', async () => {
     one.script((wire) => wire.hang());
     const seen = one.requests.length;
     const stop = new AbortController();
@@ -238,7 +238,7 @@ describe('a gateway that charges for calls', () => {
     expect(await charged()).to.equal(PROMPT_TOKENS);
   });
 
-  it('charges the prompt and what was streamed when the caller leaves in the middle', async () => {
+  it('charges the prompt and the streamed part when the caller disconnects in the middle', async () => {
     one.script(stream([event('b'.repeat(40))], (wire) => wire.hang()));
     const stop = new AbortController();
     const response = await ask({ stream: true }, stop.signal);
@@ -261,7 +261,7 @@ describe('a gateway that charges for calls', () => {
     expect(await charged()).to.equal(9);
   });
 
-  it('charges 300 embeddings of 5 tokens 300 times what one costs, to the nano-dollar (E10)', async () => {
+  it('charges 300 embeddings of 5 tokens 300 times the cost of one, to the nano-dollar (E10)', async () => {
     const embedded = { object: 'list', model: 'm', data: [{ object: 'embedding', index: 0, embedding: [0, 1] }] };
     one.script(answer(200, { ...embedded, usage: { prompt_tokens: 5, total_tokens: 5 } }));
     const embed = () => gateway.post('/v1/embeddings', { model: 'cheap/embedding', input: 'hello' });
@@ -275,7 +275,7 @@ describe('a gateway that charges for calls', () => {
     expect(usage).to.have.nested.property('totals.cost_usd', '0.00003');
   });
 
-  it('charges nothing for an error inside an answer of embeddings', async () => {
+  it('charges nothing for an error inside an embeddings response', async () => {
     one.script(answer(200, { error: { message: 'no', type: 'server_error', code: 500 } }));
     const response = await gateway.post('/v1/embeddings', { model: 'one/m', input: 'hello' });
     expect(response.status, await response.text()).to.equal(503);
@@ -288,7 +288,7 @@ describe('a gateway that charges for calls', () => {
     expect(await charged()).to.equal(140);
   });
 
-  it('charges a response that a hook refuses, and asks no other target', async () => {
+  it('charges a response that a hook refuses, and calls no other target', async () => {
     one.script(answer(200, completion(USAGE)));
     const asked = two.requests.length;
     const response = await ask({ model: 'both0', user: 'censored' });
@@ -312,7 +312,7 @@ describe('a gateway that charges for calls', () => {
     expect(await charged()).to.equal(50);
   });
 
-  it('charges the characters of speech whose caller leaves in the middle', async () => {
+  it('charges the characters of speech whose caller disconnects in the middle', async () => {
     one.script(async (wire) => {
       await wire.send(head(200, { 'content-type': 'audio/pcm', 'content-length': '96000' }));
       await wire.send(Buffer.alloc(4800));
@@ -338,7 +338,7 @@ describe('a gateway that charges for calls', () => {
     expect(await charged()).to.equal(0);
   });
 
-  it('charges nothing for a request that is wrong', async () => {
+  it('charges nothing for an invalid request', async () => {
     const asked = one.requests.length;
     expect((await ask({ temperature: 3 })).status).to.equal(400);
     expect((await ask({ model: 'one/' })).status).to.be.oneOf([400, 404]);
@@ -358,7 +358,7 @@ const TWICE = `export default { name: 'twice', kind: 'policy', apiVersion: 1, se
     } });
 } };`;
 
-/** Refuses answers to one user, with an error that would let a fallback try. */
+/** Refuses responses to one user with an error that would allow a fallback. */
 const CENSOR = `import { createRequire } from 'node:module';
 export default { name: 'censor', kind: 'policy', apiVersion: 1, setup(api) {
   api.hook('receive', (call) => {

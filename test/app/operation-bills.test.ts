@@ -9,7 +9,7 @@ import {
   startScriptedUpstream,
 } from '../support/vendors/scripted-upstream.ts';
 
-/** What a response says of an operation other than chat, and what is charged then: the siblings of E3 to E7. */
+/** Response of an operation other than chat, and the expected charge: the counterparts of E3 to E7. */
 interface Case {
   readonly title: string;
   readonly path: string;
@@ -26,7 +26,10 @@ const made = { created: 1, data: [{ b64_json: 'iVBORw0KGgo=' }] };
 const input = 'Hello there';
 const documents = { query: 'q', documents: ['a'] };
 
-/** https://docs.x.ai/developers/cost-tracking: 10^10 ticks are a dollar. https://openrouter.ai/docs/api/api-reference/embeddings */
+/**
+ * 10^10 ticks are one dollar: https://docs.x.ai/developers/cost-tracking.
+ * https://openrouter.ai/docs/api/api-reference/embeddings
+ */
 const CASES: readonly Case[] = [
   {
     title: 'embeddings of OpenRouter, which tells its own sum (E5)',
@@ -92,7 +95,7 @@ const CASES: readonly Case[] = [
         output_tokens_details: { text_tokens: 200, image_tokens: 800 },
       },
     },
-    // 100 at 5, 200 at 10 and 800 at 30 dollars a million.
+    // 100 at 5, 200 at 10 and 800 at 30 dollars per million.
     ...{ usd: '0.0265', parts: ['image_output_tokens', 'input_tokens', 'output_tokens'] },
   },
   {
@@ -104,7 +107,7 @@ const CASES: readonly Case[] = [
   },
 ];
 
-describe('what the response of an operation says is what is charged', () => {
+describe('usage in the response of an operation is charged', () => {
   let vendor: ScriptedUpstream;
   let gateway: TestGateway;
   let said: Uint8Array | Script = answer(200, {});

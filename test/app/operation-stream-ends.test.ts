@@ -1,4 +1,7 @@
-/** Event streams of operations other than chat end when their wire says so, before a vendor that never closes its socket. */
+/**
+ * Event streams of operations other than chat end when the wire format declares the end, even if the vendor never
+ * closes its socket.
+ */
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { openAiVendor } from '../support/vendors/openai-vendor.ts';
@@ -19,7 +22,7 @@ interface StreamCase {
   readonly title: string;
   readonly events: readonly object[];
   ask(gateway: TestGateway): Promise<Response>;
-  /** What the last thing is that the caller gets. */
+  /** Matches the last event sent to the caller. */
   readonly last: RegExp;
 }
 
@@ -116,7 +119,7 @@ describe('an event stream of an operation whose vendor never closes its socket',
     });
 
   for (const { title, events, ask, last } of CASES)
-    it(`G10: ends behind ${title}`, async () => {
+    it(`G10: ends after ${title}`, async () => {
       hold(events);
       const text = await (await ask(gateway)).text();
       expect(text).to.match(last).and.not.include('error');
@@ -124,7 +127,7 @@ describe('an event stream of an operation whose vendor never closes its socket',
     });
 
   for (const [name, instance, events] of SPEECH)
-    it(`G10: ends behind the sound of ${name}`, async () => {
+    it(`G10: ends after the sound of ${name}`, async () => {
       hold(events);
       const response = await gateway.post(`/${instance}/tts`, { text: 'Hi.', format: 'pcm' });
       expect(Buffer.from(await response.arrayBuffer()).toString('base64')).to.equal(SOUND);

@@ -23,7 +23,7 @@ const PARAMETERS = { type: 'object', properties: { city: { type: 'string' } }, r
 const FUNCTION = { name: NAME, description: 'The weather of a city', parameters: PARAMETERS };
 const GOOGLE = { tools: [{ functionDeclarations: [FUNCTION] }] };
 
-/** Each way in with a caller's own tool: the path and the body. */
+/** Path and body of each client format, with a tool of the caller. */
 const WAYS: Readonly<Record<string, (model: string, stream: boolean) => readonly [path: string, body: object]>> = {
   chat: (model, stream) => [
     '/v1/chat/completions',
@@ -61,7 +61,7 @@ const WAYS: Readonly<Record<string, (model: string, stream: boolean) => readonly
   ],
 };
 
-/** Recorded answers of a request, by its path: whole, and as a stream. */
+/** Recorded responses of a request by its path: JSON, and stream. */
 function recorded(vendor: string, path: string): readonly [whole: string, stream: string] {
   if (path.includes('converse')) return ['bedrock/chat.json', 'bedrock/stream.sse'];
   if (/messages$|rawPredict|\/invoke/i.test(path))
@@ -72,7 +72,7 @@ function recorded(vendor: string, path: string): readonly [whole: string, stream
   return [`${vendor}/chat.json`, `${vendor}/stream.sse`];
 }
 
-/** Answers by the wire that the request came by. */
+/** Responds in the wire format of the request. */
 async function respond(wire: Wire): Promise<void> {
   const [, vendor = '', ...rest] = (wire.request.path.split('?')[0] ?? '').split('/');
   const path = decodeURIComponent(rest.join('/'));
@@ -95,7 +95,10 @@ async function respond(wire: Wire): Promise<void> {
 
 const PROVIDERS = (await loadProviders()).filter(({ provider }) => !provider.transport);
 
-/** The path of a chat at a vendor, which names the wire; undefined for a model that has no tools or searches by itself. */
+/**
+ * Path of a chat at a vendor, which identifies the wire format. Undefined for a model without tools or with built-in
+ * search.
+ */
 function wireOf({ name, provider }: BuiltInProvider, model: string): string | undefined {
   const request: ChatRequest = { model, messages: [{ role: 'user', content: 'Hi' }] };
   const sent = provider.chat?.request(request, { model, stream: false, created: 1, id: 'x', request });
@@ -103,7 +106,7 @@ function wireOf({ name, provider }: BuiltInProvider, model: string): string | un
   return needs?.length === 0 ? sent?.path.replaceAll(encodeURIComponent(model), '').replaceAll(model, '') : undefined;
 }
 
-/** A model of each wire that has tools. */
+/** One model per wire format that has tools. */
 function modelsOf(each: BuiltInProvider): readonly string[] {
   const { fields } = each.provider;
   const has = (own: NonNullable<typeof fields>['fields'] = {}) =>
@@ -137,7 +140,7 @@ describe('a caller’s own tool, without any permission for server tools', () =>
     await vendor.close();
   });
 
-  it('G21: the vendors with several wires are all there', () => {
+  it('G21: the vendors with several APIs are all included', () => {
     expect(modelsOf(PROVIDERS.find(({ name }) => name === 'vertex') as BuiltInProvider)).to.include.members([
       'some-model',
       'claude-sonnet-4-5@20250929',
@@ -149,7 +152,7 @@ describe('a caller’s own tool, without any permission for server tools', () =>
     for (const name of each.provider.native ? [each.name, `${each.name}-translated`] : [each.name])
       for (const model of modelsOf(each))
         for (const way of Object.keys(WAYS))
-          it(`G21: reaches ${name}/${model} by ${way}, whole and streamed`, async () => {
+          it(`G21: reaches ${name}/${model} by ${way}, with and without a stream`, async () => {
             for (const stream of [false, true]) {
               const [path, body] = (WAYS[way] as (typeof WAYS)[string])(`${name}/${model}`, stream);
               const response = await gateway.post(path, body);

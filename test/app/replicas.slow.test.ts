@@ -27,17 +27,17 @@ const certificate = createSelfSigned();
 const NODES = ['a', 'b', 'c'] as const;
 type Node = (typeof NODES)[number];
 
-/** Calls that run at any time, each of a user of its own: this is not about one account. */
+/** Concurrent calls, each of another user: the limits of one account are not the subject here. */
 const CLIENTS = 12;
 
 interface Made {
   readonly id: string;
   readonly began: number;
-  /** Undefined where the whole response came. */
+  /** Undefined if the response was complete. */
   readonly failure: string | undefined;
 }
 
-/** What a vendor does: whole answers after a moment, streams in ten parts. */
+/** Vendor script: JSON after a short delay, streams in ten parts. */
 async function answerSlowly(wire: Wire): Promise<void> {
   const { stream } = wire.request.json() as { stream?: boolean };
   await wire.pause(100);
@@ -51,7 +51,7 @@ async function answerSlowly(wire: Wire): Promise<void> {
   await wire.send(LAST_CHUNK);
 }
 
-/** The gateway and the call of a request that a vendor got. */
+/** Gateway and call id of a request that a vendor received. */
 function sourceOf({ path: at, json }: RecordedRequest): { readonly node: string; readonly id: string } {
   const { messages } = json() as { messages: readonly { content: string }[] };
   return { node: at.split('/')[1] ?? '', id: messages[0]?.content ?? '' };
@@ -120,7 +120,7 @@ for (const [name, { program, args, config }] of Object.entries(EXAMPLE_PROXIES))
       let nextId = 0;
       const keys: string[] = [];
 
-      /** One call; its failure, or undefined. */
+      /** Makes one call; returns its failure, or undefined. */
       const call = (id: string, key: string, stream: boolean): Promise<string | undefined> =>
         new Promise((resolve) => {
           const headers = {
@@ -145,7 +145,7 @@ for (const [name, { program, args, config }] of Object.entries(EXAMPLE_PROXIES))
           request.end(JSON.stringify({ model: 'one/m', stream, messages: [{ role: 'user', content: id }] }));
         });
 
-      /** Keeps calls running while `change` does something to the gateways, and some seconds longer. */
+      /** Sends calls continuously during `change`, and for some seconds after it. */
       const underLoad = async (change: () => Promise<void>): Promise<void> => {
         made = [];
         let isOver = false;
@@ -185,7 +185,7 @@ for (const [name, { program, args, config }] of Object.entries(EXAMPLE_PROXIES))
         expectNoneTwice();
       });
 
-      it('get calls again once one of them is started at its address (G40)', async function () {
+      it('get calls again once one of them has restarted at its address (G40)', async function () {
         this.timeout(300_000);
         const before = servedBy('a');
         await underLoad(async () => {
@@ -196,7 +196,7 @@ for (const [name, { program, args, config }] of Object.entries(EXAMPLE_PROXIES))
         expectNoneTwice();
       });
 
-      it('fail the calls of one of them that is killed, and no others; none is sent twice (G40)', async function () {
+      it('fail only the calls of a killed one, and send none twice (G40)', async function () {
         this.timeout(300_000);
         let killed = 0;
         await underLoad(async () => {

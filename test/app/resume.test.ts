@@ -1,4 +1,4 @@
-/** Streams that break off midway, of aliases with `resume: true`: another target says the rest. */
+/** Interrupted streams of aliases with `resume: true`: another target continues the response. */
 import { expect } from 'chai';
 import { settledBooks } from '../support/clients/books.ts';
 import { openResponses } from '../support/clients/responses-client.ts';
@@ -19,11 +19,11 @@ import { streamText, type Wire } from '../support/vendors/vendor-wires.ts';
 
 const BITS = ['Grü', 'ße,\n\n', ' 🎉 du'];
 const FULL = BITS.join('');
-/** What the first vendor sends of it before it would say that this is the end. */
+/** Chunks of the first vendor, without the end marker. */
 const RECORDED = Buffer.from(
   BITS.map((bit) => `data: {"id":"c","choices":[{"index":0,"delta":{"content":${JSON.stringify(bit)}}}]}\n\n`).join(''),
 );
-/** Makes all words of some models capital, and tells at the end how many characters passed. */
+/** Uppercases all text of some models and appends the number of characters at the end. */
 const LOUD = pluginFile({
   name: 'loud',
   setup: `
@@ -43,7 +43,7 @@ const LOUD = pluginFile({
       };
     } });`,
 });
-/** How many streams break at the same time. */
+/** Number of streams that break concurrently. */
 const AT_ONCE = 32;
 const PROMPT = [{ role: 'user', content: 'greet me' }];
 const TOOL = { type: 'function', function: { name: 'f', parameters: { type: 'object' } } };
@@ -54,7 +54,7 @@ const CALL = chunkOf({
 });
 const THOUGHT = chunkOf({ reasoning_content: 'hm' });
 
-/** Sends so many bytes of a stream, and is gone. */
+/** Sends the first `at` bytes of a stream, then disconnects. */
 const cutAt =
   (bytes: Buffer, at: number): Script =>
   async (wire) => {
@@ -72,14 +72,14 @@ interface Asked {
   readonly max_tokens?: number;
 }
 
-/** The answer that a request begins; undefined where it begins none. */
+/** Response prefix in a request; undefined if the request has none. */
 function begunIn(request: RecordedRequest): string | undefined {
   const last = (request.json() as Asked).messages.at(-1);
   if (last?.role !== 'assistant') return undefined;
   return typeof last.content === 'string' ? last.content : last.content.map(({ text }) => text).join('');
 }
 
-/** A vendor that says the rest of what was begun, or all of it. */
+/** Vendor that continues the prefix of a request, or echoes the full text. */
 const goesOn =
   (wire: Wire = 'openai', echoes = false): Script =>
   async (connection) => {
@@ -89,14 +89,14 @@ const goesOn =
     await connection.send(LAST_CHUNK);
   };
 
-/** Says so much, and is gone without an end. */
+/** Sends these texts and disconnects without an end marker. */
 const says = (...texts: readonly string[]): Script =>
   events(
     texts.map((text) => delta(text)),
     (wire) => wire.end(),
   );
 
-describe('a stream that its vendor breaks off, of an alias with `resume: true`', function () {
+describe('a stream interrupted by its vendor, of an alias with `resume: true`', function () {
   this.timeout(120_000);
   let first: ScriptedUpstream;
   let second: ScriptedUpstream;
@@ -112,7 +112,7 @@ describe('a stream that its vendor breaks off, of an alias with `resume: true`',
     ];
     const rest = { apiKey: 'sk-test-0123456789', models: ['*'], prices: tokenPrices(1, 2) };
     const compatible = { ...rest, plugin: 'openai-compatible' };
-    // A name for each call: a vendor that breaks off would be left alone.
+    // One alias per call: an interrupted stream would make the target unhealthy for the next call.
     const aliases = (kind: string, count: number, targets: (n: number) => readonly string[], more: object = {}) =>
       Object.fromEntries(
         Array.from({ length: count }, (_, n) => [`${kind}${n}`, { targets: targets(n), resume: true, ...more }]),
@@ -177,7 +177,7 @@ describe('a stream that its vendor breaks off, of an alias with `resume: true`',
   const sentSecond = (): readonly RecordedRequest[] => second.requests.slice(used);
   const bodyOf = (nth: number) => sentSecond()[nth]?.json() as Asked | undefined;
 
-  it('is one stream with the text as it would have been, wherever in the bytes it breaks', async () => {
+  it('is one stream with the complete text, wherever it is interrupted', async () => {
     first.script((wire) => cutAt(RECORDED, Number(/"model":"m(\d+)"/.exec(wire.request.body.toString())?.[1]))(wire));
     const check = async (at: number): Promise<void> => {
       const { text, frames } = await ask(`byte${at}`);
@@ -201,7 +201,7 @@ describe('a stream that its vendor breaks off, of an alias with `resume: true`',
   });
 
   for (const form of formsOf(true))
-    it(`is so for clients of the form ${form.name}`, async () => {
+    it(`is complete for clients of the format ${form.name}`, async () => {
       const wire = form.name === 'Messages' ? 'anthropic' : 'openai';
       const bytes = Buffer.from(streamText(wire, { pieces: [{ text: FULL }] }));
       const end = bytes.indexOf(wire === 'anthropic' ? '"message_delta"' : '"finish_reason":"stop"');
@@ -213,7 +213,7 @@ describe('a stream that its vendor breaks off, of an alias with `resume: true`',
       }
     });
 
-  it('is so on a websocket of Responses, and for clients of the old completions', async () => {
+  it('is complete on a Responses websocket, and for clients of legacy completions', async () => {
     first.script(says('Grü'));
     const { socket, create } = await openResponses(gateway);
     const all = await create({ model: plain(), input: 'greet me' });
@@ -227,14 +227,14 @@ describe('a stream that its vendor breaks off, of an alias with `resume: true`',
     expect(frames.map(({ choices: [choice] }) => choice?.text ?? '').join('')).to.equal(FULL);
   });
 
-  it('passes the transforms of plugins as one stream, and the next vendor is given what the first one said', async () => {
+  it('passes the transforms of plugins as one stream, and the next vendor gets the first one’s text', async () => {
     first.script(says('Grü'));
     const { text, frames } = await ask('loud0');
     expect(wordsOf(frames), text).to.equal(`${FULL.toUpperCase()} (${FULL.length})`);
     expect(begunIn(sentSecond()[0] as RecordedRequest)).to.equal('Grü');
   });
 
-  it('is so for clients of Gemini', async () => {
+  it('is complete for clients of Gemini', async () => {
     const bytes = Buffer.from(streamText('gemini', { pieces: [{ text: FULL }] }));
     for (const [n, at] of cutsOf(bytes).entries()) {
       first.script(cutAt(bytes, at));
@@ -250,7 +250,7 @@ describe('a stream that its vendor breaks off, of an alias with `resume: true`',
   });
 
   for (const wire of ['anthropic', 'mistral'] as const)
-    it(`goes on at ${wire}, which is given what was said as it wants it`, async () => {
+    it(`continues at ${wire}, which gets the previous text in its own form`, async () => {
       for (let n = 0; n < BITS.length; n++) {
         used = second.requests.length;
         first.script(says(...BITS.slice(0, n + 1)));
@@ -264,7 +264,7 @@ describe('a stream that its vendor breaks off, of an alias with `resume: true`',
       }
     });
 
-  it('goes on at DeepSeek’s beta, and at servers that want to be told', async () => {
+  it('continues at DeepSeek’s beta, and at servers that need a flag', async () => {
     first.script(says(BITS[0] ?? ''));
     for (const model of ['deepseek0', 'vllm0']) expect(wordsOf((await ask(model)).frames)).to.equal(FULL);
     const [atDeepSeek, atVllm] = sentSecond();
@@ -273,14 +273,14 @@ describe('a stream that its vendor breaks off, of an alias with `resume: true`',
     expect(atVllm?.json()).to.include({ add_generation_prompt: false, continue_final_message: true });
   });
 
-  it('is told in a comment and in the record, and both are charged', async () => {
+  it('is reported in a comment and in the record, and both vendors are charged', async () => {
     const before = (await settledBooks(gateway.url, gateway.key)).spent;
     first.script(says('Grüße,\n\n'));
     const model = plain();
     const { text, frames } = await ask(model, { stream_options: { include_usage: true } });
     expect(text).to.match(/\n\n: the stream broke off; second\/p\d+ goes on with it\n\n/);
     const { id = '', usage } = frames.at(-1) ?? {};
-    // Of the first its prompt and its words, estimated; of the second what it told.
+    // The first vendor's prompt and output are estimated; the second vendor reported its usage.
     const [prompt, written] = [6, 3];
     expect(usage).to.include(usageOf(prompt + 30, written + 4));
     const spent = prompt + 30 + 2 * (written + 4);
@@ -297,7 +297,7 @@ describe('a stream that its vendor breaks off, of an alias with `resume: true`',
     expect(bodyOf(0)?.max_tokens, 'what is left of 50').to.equal(50 - written);
   });
 
-  it('goes on once more when the second breaks off too', async () => {
+  it('is resumed again when the second one is interrupted too', async () => {
     first.script(says('Grü'));
     second.script(says('ße,\n\n'));
     const { text, frames } = await ask('three0');
@@ -306,14 +306,14 @@ describe('a stream that its vendor breaks off, of an alias with `resume: true`',
     expect(third.requests.at(-1) && begunIn(third.requests.at(-1) as RecordedRequest)).to.equal('Grüße,\n\n');
   });
 
-  it('goes on at a third when the second refuses', async () => {
+  it('is resumed at a third vendor when the second refuses', async () => {
     first.script(says('Grü'));
     second.script('HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n');
     const { text, frames } = await ask('three1');
     expect(wordsOf(frames), text).to.equal(FULL);
   });
 
-  it('ends with the error when the next vendor says again what was said, though it should not', async () => {
+  it('ends with the error when the next vendor repeats the text, contrary to its table', async () => {
     const long = 'These words are longer than any chance. ';
     first.script(says(long));
     second.script(says(long, 'And more.'));
@@ -339,7 +339,7 @@ describe('a stream that its vendor breaks off, of an alias with `resume: true`',
       says('rü'),
     ],
   ] as const)
-    it(`does not go on ${what}: the error ends it`, async () => {
+    it(`is not resumed ${what}: the error ends it`, async () => {
       first.script(script);
       const { text, frames } = await ask(model || plain(), rest);
       expect(frames.at(-1)?.error?.code, text).to.equal('provider_unavailable');
@@ -348,8 +348,8 @@ describe('a stream that its vendor breaks off, of an alias with `resume: true`',
     });
 });
 
-describe('a stream that broke off, of an account whose money pays for one answer', () => {
-  it('ends with the error as ever, and the second vendor is not asked', async () => {
+describe('an interrupted stream, of an account whose balance covers one response', () => {
+  it('ends with the error, and the second vendor is not called', async () => {
     const first = await startScriptedUpstream(says('Grü'));
     const second = await startScriptedUpstream(goesOn());
     const rest = {
@@ -367,7 +367,7 @@ describe('a stream that broke off, of an account whose money pays for one answer
       models: { poor: { targets: ['first/m', 'second/m'], resume: true } },
     });
     try {
-      // 106 micro-dollars for 50 tokens of output and a prompt of 6, and not twice.
+      // 106 micro-dollars cover 50 tokens of output and a prompt of 6 once, but not twice.
       await gateway.command('accounts', 'credit', 'local', '0.00015');
       const body = { model: 'poor', stream: true, messages: PROMPT, max_tokens: 50 };
       const text = await (await gateway.post(CHAT, body)).text();
@@ -377,7 +377,7 @@ describe('a stream that broke off, of an account whose money pays for one answer
       expect(second.requests).to.have.lengthOf(0);
       expect(gateway.logText()).to.include('could not go on at another target');
       expect(await settledBooks(gateway.url, gateway.key)).to.include({ held: 0, spent: 8 });
-      // With more it goes on.
+      // With more money the stream is resumed.
       await gateway.command('accounts', 'credit', 'local', '1');
       expect(wordsOf(framesOf(await (await gateway.post(CHAT, body)).text()) as unknown as readonly Frame[])).to.equal(
         FULL,
@@ -409,7 +409,7 @@ function wordsOf(frames: readonly Frame[]): string {
   return frames.map(({ choices = [] }) => choices[0]?.delta.content ?? '').join('');
 }
 
-/** The end of each event, and its middle. */
+/** End and middle of each event. */
 function cutsOf(bytes: Buffer): readonly number[] {
   const cuts: number[] = [];
   for (let from = 0, end = bytes.indexOf('\n\n'); end >= 0; from = end + 2, end = bytes.indexOf('\n\n', from))

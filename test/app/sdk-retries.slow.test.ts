@@ -8,11 +8,11 @@ import { completion } from '../support/vendors/openai-vendor.ts';
 const CALLS = 1000;
 const AT_ONCE = 100;
 
-/** Ways to fail; a waits of a few milliseconds keeps the test short. */
+/** Kinds of failure; a wait of a few milliseconds keeps the test short. */
 const FAILURES = [429, 500, 502, 503, 529, 'reset'] as const;
 const WAIT = { 'retry-after-ms': '5', 'content-type': 'application/json' };
 
-/** A number between 0 and 1, always the same for the n-th attempt of a call. */
+/** Pseudo-random number between 0 and 1, constant for the n-th attempt of a call. */
 function draw(seed: number): number {
   let x = Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b);
   x = Math.imul(x ^ (x >>> 13), 0xc2b2ae35);
@@ -21,13 +21,16 @@ function draw(seed: number): number {
 
 interface Vendor {
   readonly url: string;
-  /** Begins anew, with this share of failures. */
+  /** Starts again with this share of failures. */
   reset(rate: number): void;
   readonly asked: number;
   close(): Promise<void>;
 }
 
-/** Fails a share of attempts: which ones, is the same whoever asks, so that two ways to it can be compared call by call. */
+/**
+ * Vendor that fails a share of attempts. The choice does not depend on the client, so that two routes to it can be
+ * compared call by call.
+ */
 async function startShakyVendor(): Promise<Vendor> {
   let rate = 0;
   let asked = 0;
@@ -69,7 +72,7 @@ async function startShakyVendor(): Promise<Vendor> {
   };
 }
 
-/** How many of the calls an SDK gets a response to, with its own retries on. */
+/** Number of calls that get a response from an SDK with retries enabled. */
 async function countSuccesses(client: OpenAI, model: string): Promise<number> {
   let next = 0;
   let good = 0;

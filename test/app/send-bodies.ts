@@ -1,4 +1,7 @@
-/** A process that sends one body many times at once, and tells on stdout how often each status came: `{ "200": 2, "503": 58 }`. */
+/**
+ * Process that sends one body many times concurrently and prints the number of responses by status: `{ "200": 2, "503":
+ * 58 }`.
+ */
 import http from 'node:http';
 import { type BodyShape, chatBody } from './large-bodies.ts';
 

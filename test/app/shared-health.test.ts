@@ -8,17 +8,17 @@ describe('two gateways on one store', () => {
   const rigs: RoutingRig[] = [];
   after(() => Promise.all(rigs.map((rig) => rig.stop())));
 
-  it('leave a target alone that one of them was told to wait for', async () => {
+  it('skip a target that sent a retry-after to one of them', async () => {
     const config = { store: `sqlite:${folder}/data` };
     const one = await startRoutingRig({ pair: ['a/m', 'b/m'] }, {}, config);
     rigs.push(one);
-    // The second one asks the same vendors.
+    // The second gateway uses the same vendors.
     const urls = Object.fromEntries(Object.entries(one.vendors).map(([name, { url }]) => [name, { baseUrl: url }]));
     const two = await startRoutingRig({ pair: ['a/m', 'b/m'] }, urls, config);
     rigs.push(two);
     const headers = { authorization: `Bearer ${one.gateway.key}` };
     expect(await two.ask('pair', {}, headers)).to.include({ by: 'a' });
-    // From now on the vendor limits once, and would respond to anybody else.
+    // The vendor now sends one 429 and would then respond to any request.
     one.vendors['a']?.script(refusal(429, { 'retry-after': '60' }), fine);
     expect(await one.ask('pair')).to.include({ by: 'b', attempts: '2' });
     await eventually(

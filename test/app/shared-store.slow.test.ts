@@ -8,7 +8,7 @@ import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support
 import { eventually } from '../support/wait.ts';
 
 const OK = answer(200, completion('x', { usage: usageOf(4, 6) }));
-/** What a call reserves and costs, in micro-dollars: 4 for the prompt, 6 to write. */
+/** Reservation and cost of one call, in micro-dollars: 4 for the prompt, 6 for the output. */
 const COST = 10;
 
 describeWith('two gateways on one redis', { 'redis-server': REDIS_SERVER }, () => {
@@ -20,7 +20,7 @@ describeWith('two gateways on one redis', { 'redis-server': REDIS_SERVER }, () =
   before(async () => {
     [redis, provider] = await Promise.all([startRedisServer(), startScriptedUpstream()]);
     installation = await installGateway({
-      // A busy test machine is no reason to refuse.
+      // A busy test machine must not cause refusals.
       store: { url: redis.url, timeout: '1s' },
       billing: 'enforce',
       providers: {
@@ -39,7 +39,10 @@ describeWith('two gateways on one redis', { 'redis-server': REDIS_SERVER }, () =
 
   const createKey = async (user: string, ...options: readonly string[]): Promise<string> =>
     (await installation.command('keys', 'create', '--user', user, ...options)).api_key;
-  /** The status of a call through the n-th gateway, in turn; one for which the store was late, which decided nothing, is made again. */
+  /**
+   * Status of a call through the n-th gateway, round robin. After a store timeout, which decides nothing, the call is
+   * repeated.
+   */
   const ask = async (n: number, key: string, signal?: AbortSignal): Promise<number> => {
     const status = await askOnce(n, key, signal);
     return status === 503 ? ask(n, key, signal) : status;
@@ -58,13 +61,13 @@ describeWith('two gateways on one redis', { 'redis-server': REDIS_SERVER }, () =
   const count = (statuses: readonly number[], status: number): number =>
     statuses.filter((one) => one === status).length;
 
-  /** 402, or 429 while what is left is held by calls that run. */
+  /** 402, or 429 while running calls hold the rest. */
   const countRefused = (statuses: readonly number[]): number => count(statuses, 402) + count(statuses, 429);
 
   it('spend a balance for ten calls exactly, when fifty come at once', async () => {
     await installation.command('accounts', 'credit', 'ten-calls', String((10 * COST) / 1_000_000));
     const key = await createKey('ten-calls');
-    // While calls run, what they reserved is not free: none of the ten ends before the fifty have asked.
+    // Running calls hold their reservations: none of the ten ends before all fifty were sent.
     let go = (): void => undefined;
     const gate = new Promise<void>((resolve) => {
       go = resolve;
@@ -91,7 +94,7 @@ describeWith('two gateways on one redis', { 'redis-server': REDIS_SERVER }, () =
     expect(await readBooks(gateways[1]?.url ?? '', key), 'on the other gateway').to.deep.equal(books);
   });
 
-  it('spend the budget of a key exactly, when fifty come at once', async () => {
+  it('spend the budget of a key exactly, when fifty arrive concurrently', async () => {
     await installation.command('accounts', 'credit', 'budget', '1');
     const key = await createKey('budget', '--budget', String((10 * COST) / 1_000_000));
     const statuses = await fifty(key);
@@ -102,7 +105,7 @@ describeWith('two gateways on one redis', { 'redis-server': REDIS_SERVER }, () =
     expect(await settledBooks(gateways[0]?.url ?? '', key)).to.include({ spent: 10 * COST });
   });
 
-  it('admit a limit of ten exactly, when fifty come at once', async () => {
+  it('admit a limit of ten exactly, when fifty arrive concurrently', async () => {
     await installation.command('accounts', 'credit', 'limit', '1');
     const key = await createKey('limit', '--plan', 'ten');
     const statuses = await fifty(key);
@@ -112,7 +115,7 @@ describeWith('two gateways on one redis', { 'redis-server': REDIS_SERVER }, () =
     });
   });
 
-  it('share the places of a plan, keep them through long calls, and free those of one that was killed', async () => {
+  it('share the concurrent calls of a plan, renew them during long calls, and free those of a killed gateway', async () => {
     await installation.command('accounts', 'credit', 'slots', '1');
     const key = await createKey('slots', '--plan', 'slots');
     const doomed = await installation.start();
@@ -132,11 +135,11 @@ describeWith('two gateways on one redis', { 'redis-server': REDIS_SERVER }, () =
     expect([await ask(0, key), await ask(1, key)], 'all places are taken').to.deep.equal([429, 429]);
     await doomed.kill();
     provider.script(OK);
-    // Its place comes free when its lease has ended; by then the others have outlived theirs by renewing.
+    // Its slot is released when its lease expires; by then the other calls have renewed theirs.
     await eventually(async () => expect(await ask(0, key)).to.equal(200));
     const seen = provider.requests.length;
     provider.script((wire) => wire.hang());
-    // The place of the call before comes free beside its answer: a moment later than that is here.
+    // The slot of the previous call is released concurrently with its response, possibly a moment later.
     let last: Promise<unknown> | undefined;
     await eventually(async () => {
       last = ask(1, key, stop.signal).catch(() => undefined);

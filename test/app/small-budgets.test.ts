@@ -9,14 +9,14 @@ import {
   startScriptedUpstream,
 } from '../support/vendors/scripted-upstream.ts';
 
-/** What each call uses at the vendor, much of it output: a turn of an agent. */
+/** Usage of each call at the vendor, much of it output: a turn of an agent. */
 const SAID = { pieces: [{ text: 'fine' }], usage: { prompt: 3000, completion: 1200 } };
 const HELLO = [{ role: 'user', content: 'hi' }];
 const SCHEMA = { type: 'object', properties: { path: { type: 'string' } } };
 const TOOL = { name: 'Read', description: 'Reads a file.', input_schema: SCHEMA };
 const FUNCTION = { type: 'function', name: 'shell', description: 'Runs.', parameters: SCHEMA };
 
-/** What clients send, as far as limits and thinking go; their bodies as in `docs/clients.md`. */
+/** Requests of clients, reduced to limits and thinking; their bodies are in `docs/clients.md`. */
 const SHAPES: readonly (readonly [client: string, path: string, body: object])[] = [
   ...[32_000, 64_000].flatMap((max_tokens) =>
     [
@@ -50,16 +50,16 @@ const SHAPES: readonly (readonly [client: string, path: string, body: object])[]
   ['the AI SDK on Messages', '/v1/messages', { max_tokens: 128_000, stream: true, messages: HELLO }],
 ];
 
-/** Dear models, and what a call of {@link SAID} costs there in US dollars. */
+/** Expensive models, and the cost there of a call of {@link SAID} in US dollars. */
 const DEAR = Object.freeze({
   'anthropic/claude-opus-5': (3000 * 5 + 1200 * 25) / 1e6,
   'openai/gpt-6-astra': (3000 * 10 + 1200 * 50) / 1e6,
 });
 
-describe('a budget of 1 USD a day on a dear model', () => {
+describe('a budget of 1 USD a day for an expensive model', () => {
   let vendor: ScriptedUpstream;
   let gateway: TestGateway;
-  /** Until when the vendor waits before it responds. */
+  /** The vendor responds after this promise. */
   let gate: Promise<void> | undefined;
   const respond: Script = async (wire) => {
     if (gate) await gate;
@@ -89,7 +89,7 @@ describe('a budget of 1 USD a day on a dear model', () => {
   });
 
   let users = 0;
-  /** A caller of its own, with a whole budget. */
+  /** Caller with its own, unused budget. */
   const caller = async (path: string, body: object, model: string) => {
     users += 1;
     const { api_key: key } = await gateway.command<{ api_key: string }>('keys', 'create', '--user', `u${users}`);
@@ -101,7 +101,7 @@ describe('a budget of 1 USD a day on a dear model', () => {
 
   for (const [model, each] of Object.entries(DEAR))
     for (const [client, path, body] of SHAPES)
-      it(`lets ${client} go on with ${model} until the money is really used, and says then what is affordable (E9)`, async () => {
+      it(`lets ${client} continue with ${model} until the money is really used, and then reports the affordable size (E9)`, async () => {
         const ask = await caller(path, body, model);
         const seen = vendor.requests.length;
         let last = await ask();
@@ -110,14 +110,14 @@ describe('a budget of 1 USD a day on a dear model', () => {
         expect(last.status, last.text).to.equal(402);
         expect(last.headers.get('x-should-retry')).to.equal('false');
         expect(last.text).to.match(/Ask for at most \d+ tokens|Send a shorter prompt/i);
-        // All but what no call of the least size fits into.
+        // Calls spend the budget except for a rest smaller than one call.
         expect(calls * each, `${calls} calls`).to.be.at.least(1 - each);
         expect((calls - 1) * each).to.be.below(1);
       });
 
   for (const [model] of Object.entries(DEAR))
     for (const [client, path, body] of SHAPES.slice(-4))
-      it(`tells ${client} with ${model} to come again where only its other calls are in the way (E9)`, async () => {
+      it(`asks ${client} with ${model} to retry if only its other calls hold the rest (E9)`, async () => {
         const ask = await caller(path, body, model);
         let open = (): void => {};
         gate = new Promise<void>((resolve) => {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { startGateway } from '../support/gateways/gateway.ts';
 
-/** A vendor of speech without a network: a beep of silence in PCM. */
+/** Speech vendor without a network: returns silence in PCM. */
 const BEEP = `
 export default {
   name: 'beep', kind: 'tts', apiVersion: 1, configSchema: { type: 'object', properties: {} },
@@ -17,7 +17,7 @@ export default {
 };`;
 
 describe('an alias of a speech model', () => {
-  it('is configured like one of a chat model, and a key that may use nothing else may use it', async () => {
+  it('is configured like one of a chat model, and is available to a key limited to it', async () => {
     const gateway = await startGateway(
       { tts: { beep: { plugin: './beep.mjs' } }, models: { voice: 'beep/one' } },
       { files: { 'beep.mjs': BEEP } },

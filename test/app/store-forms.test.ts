@@ -4,7 +4,7 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { loadConfig } from '../../config/load-config.ts';
 
-/** Every way to write `store:` that the documentation shows, and the built-in plugin it means. */
+/** Every documented form of `store:`, and the built-in plugin it selects. */
 const FORMS: readonly (readonly [store: unknown, plugin: string])[] = [
   ['memory:', 'memory'],
   ['sqlite:./data', 'sqlite'],
@@ -35,7 +35,7 @@ describe('the store of a configuration', () => {
     });
   }
 
-  it('may not be a URL of another kind than the plugin that is named', async () => {
+  it('may not be a URL of another kind than the named plugin', async () => {
     const message = await load({ plugin: 'redis', url: 'http://db:6379' }).then(
       () => 'accepted',
       (error: Error) => error.message,

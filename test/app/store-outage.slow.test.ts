@@ -9,7 +9,10 @@ import { eventually } from '../support/wait.ts';
 
 const OK = answer(200, completion('x', { usage: usageOf(4, 6) }));
 
-/** What five calls at once get while redis is dead, by what the policies are told to do; the plan allows three a minute. */
+/**
+ * Statuses of five concurrent calls while Redis is down, by the policies' `onStoreFailure`. The plan allows three calls
+ * a minute.
+ */
 const MODES: readonly {
   readonly accounts: 'closed' | 'open';
   readonly limits: 'closed' | 'open' | 'degrade';
@@ -21,7 +24,7 @@ const MODES: readonly {
   { accounts: 'open', limits: 'closed', statuses: [503, 503, 503, 503, 503] },
 ];
 
-describeWith('a gateway whose redis is dead', { 'redis-server': REDIS_SERVER }, () => {
+describeWith('a gateway whose redis is down', { 'redis-server': REDIS_SERVER }, () => {
   let redis: TestServer;
   let provider: ScriptedUpstream;
   let gateway: TestGateway | undefined;
@@ -55,7 +58,7 @@ describeWith('a gateway whose redis is dead', { 'redis-server': REDIS_SERVER }, 
     it(`answers as declared with accounts ${accounts} and limits ${limits}`, async function () {
       this.timeout(900_000);
       const plans = { three: { rpm: 3, concurrency: 10 } };
-      /** The statuses of calls that come at the moment at which redis dies. */
+      /** Statuses of calls sent at the moment Redis is killed. */
       const askDying = async (): Promise<readonly number[]> => {
         const to = await start(
           { accounts: { onStoreFailure: accounts }, limits: { onStoreFailure: limits } },
@@ -71,8 +74,8 @@ describeWith('a gateway whose redis is dead', { 'redis-server': REDIS_SERVER }, 
         }
         return responses.map(({ status }) => status).toSorted();
       };
-      // The key and the plan are known for two seconds yet; after them nobody can be let in who cannot be told from others. A machine that
-      // is so busy that all calls come later than that has not asked what this is about.
+      // The key and the plan stay cached for two seconds. After that, unknown callers are refused. On a very busy
+      // machine all calls may come later; such a run is repeated.
       let got = await askDying();
       for (let left = 10; left > 0 && got.every((status) => status === 503) && statuses.includes(429); left -= 1) {
         await gateway?.stop();
@@ -84,7 +87,7 @@ describeWith('a gateway whose redis is dead', { 'redis-server': REDIS_SERVER }, 
     });
   }
 
-  it('keeps a finished call’s true cost until the store is back', async () => {
+  it('buffers a finished call’s true cost until the store is back', async () => {
     const to = await start({});
     let go = (): void => undefined;
     const gate = new Promise<void>((resolve) => {
@@ -102,7 +105,7 @@ describeWith('a gateway whose redis is dead', { 'redis-server': REDIS_SERVER }, 
     await redis.start();
     const books = await eventually(() => settledBooks(to.url, to.key));
     expect(books).to.include({ spent: 10, held: 0 });
-    // Its place in the plan is free again, too.
+    // Its slot in the plan is free again too.
     await eventually(async () => expect((await ask(to)).status).to.equal(200));
   });
 

@@ -1,4 +1,7 @@
-/** The end of a stream is what its wire declares, not the end of the vendor's socket: every wire × way in, before a vendor that never closes. */
+/**
+ * The wire format declares the end of a stream, not the vendor's socket. Every wire format × client format runs before
+ * a vendor that never closes.
+ */
 import { existsSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { createEventReader } from '../../contract/event-reader.ts';
@@ -24,7 +27,7 @@ const FIXTURES = new URL('../fixtures/', import.meta.url);
 const PROVIDERS = (await loadProviders()).filter(({ provider }) => !provider.transport);
 const USER = [{ role: 'user', content: 'Hi' }];
 
-/** A client's format: its streamed request, and what a whole stream ends with. */
+/** Client format: its streamed request, and the end of a complete stream. */
 interface WayIn {
   readonly name: string;
   readonly path: (model: string) => string;
@@ -77,7 +80,7 @@ const WAYS: readonly WayIn[] = [
   },
 ];
 
-/** A vendor's stream, and how far it has come by its own declaration. */
+/** Stream of a vendor, and its progress as declared by the wire format. */
 interface WireCase {
   readonly name: string;
   readonly model: string;
@@ -121,7 +124,7 @@ const CASES: readonly WireCase[] = [
   },
 ];
 
-/** Google's finish reason is no end marker: some models repeat it in every event. */
+/** Google's finish reason is not an end marker: some models repeat it in every event. */
 const ENDING: ReadonlySet<string> = new Set(['gemini', 'vertex']);
 
 const RESPONSES = responsesEvents({ pieces: [{ text: 'Grüß Gott' }] })
@@ -131,7 +134,7 @@ const RESPONSES = responsesEvents({ pieces: [{ text: 'Grüß Gott' }] })
 describe('a stream whose vendor never closes its socket', () => {
   let upstream: ScriptedUpstream;
   let gateway: TestGateway;
-  /** Connections of the vendor by request, each with how it was left. */
+  /** Connections of the vendor by request, each with how it was closed. */
   let wires: Wire[] = [];
 
   before(async () => {
@@ -172,7 +175,7 @@ describe('a stream whose vendor never closes its socket', () => {
   };
 
   for (const { name, model, head, bytes, progress } of CASES)
-    it(`G10: ends for every way in when the wire says so: ${name}`, async () => {
+    it(`G10: ends for every client format when the wire format declares it: ${name}`, async () => {
       expect(progress).to.equal(ENDING.has(name) ? 'ending' : 'complete');
       upstream.script(holding(head, bytes));
       const texts = await Promise.all(WAYS.map((way) => ask(way, model)));
@@ -208,7 +211,7 @@ describe('a stream whose vendor never closes its socket', () => {
       70,
     ],
   ] as const)
-    it(`G10: ${title}: ends as a success, is charged by its usage, and holds nothing`, async () => {
+    it(`G10: ${title}: ends as a success, is charged by its usage, and releases its reservation`, async () => {
       upstream.script(holding(SSE_HEAD, bytes, pings));
       const { url, key } = gateway;
       const before = await settledBooks(url, key);
@@ -221,7 +224,7 @@ describe('a stream whose vendor never closes its socket', () => {
       await until('the connection is closed', () => wires.every(({ isGone }) => isGone));
     });
 
-  it('G10: Messages natively: ends at message_stop, and gets one where the vendor sends none', async () => {
+  it('G10: native Messages: ends at message_stop, and gets one if the vendor sends none', async () => {
     const cut = ANTHROPIC.toString().replace(/event: message_stop[\s\S]*$/, '');
     for (const bytes of [ANTHROPIC, cut]) {
       upstream.script(holding(SSE_HEAD, bytes));
@@ -234,7 +237,7 @@ describe('a stream whose vendor never closes its socket', () => {
     expect(await outcomes('messages')).to.deep.equal(['ok']);
   });
 
-  it('G10: a choice that begins after the end of another one is waited for', async () => {
+  it('G10: waits for a choice that begins after the end of another one', async () => {
     const of = (index: number, content: string, reason: string | null = null) =>
       `data: ${JSON.stringify({ id: 'c', model: 'm', created: 1, choices: [{ index, delta: { content }, finish_reason: reason }] })}\n\n`;
     upstream.script(holding(SSE_HEAD, of(0, 'one', 'stop') + of(1, 'two') + of(1, '', 'stop')));
@@ -244,7 +247,7 @@ describe('a stream whose vendor never closes its socket', () => {
     expect(text).to.match(/"one"[\s\S]*"two"[\s\S]*\[DONE\]\n\n$/);
   });
 
-  /** The statuses of the calls of a provider. */
+  /** Statuses of the calls of a provider. */
   async function outcomes(provider: string): Promise<readonly string[]> {
     const metrics = await (await gateway.get('/metrics')).text();
     const lines = metrics.match(/^tollgate_calls_total\{.*$/gm) ?? [];

@@ -1,4 +1,7 @@
-/** A conversation that began at Gemini goes on elsewhere when Gemini is down: its signed ids are too long for others. */
+/**
+ * A conversation that began at Gemini continues elsewhere when Gemini is down. Its signed ids are too long for other
+ * vendors.
+ */
 import { expect } from 'chai';
 import type OpenAI from 'openai';
 import { jsonFixture } from '../support/formats/codec.ts';
@@ -10,17 +13,17 @@ const TOOLS: OpenAI.ChatCompletionTool[] = ['get_weather', 'get_time'].map((name
   type: 'function',
   function: { name, parameters: { type: 'object', properties: { city: { type: 'string' } } } },
 }));
-/** As long as those of a model that thought for a while. */
+/** As long as the signature of a model after some thinking. */
 const SIGNATURE = Buffer.from('signature'.repeat(200)).toString('base64');
 const DOWN = answer(503, { error: { code: 503, message: 'The model is overloaded.', status: 'UNAVAILABLE' } });
 
-/** Gemini's answer with parallel calls, its first one signed. */
+/** Gemini's response with parallel calls; the first one is signed. */
 function signedCalls(): object {
   const text = JSON.stringify(jsonFixture('gemini/chat-parallel-tools.json'));
   return JSON.parse(text.replace('CiQBcsjafG1wX3Fib/rY+0pQk3s=', SIGNATURE)) as object;
 }
 
-/** Vendors a conversation may fall back to: where their ids stand, and what they take. */
+/** Fallback vendors of a conversation: the place of their ids, and the ids that they accept. */
 const FALLBACKS: readonly (readonly [vendor: string, model: string, takes: RegExp])[] = [
   ['openai', 'gpt-4o', /^.{1,40}$/],
   ['azure', 'gpt-4o', /^.{1,40}$/],
@@ -37,7 +40,7 @@ describe('a conversation that Gemini began', () => {
   let client: OpenAI;
   let turn: OpenAI.ChatCompletionMessage;
 
-  /** What a client sends back: the turn as it got it, and a result for each call. */
+  /** History that a client sends back: the turn it received, and a result for each call. */
   const history = (): OpenAI.ChatCompletionMessageParam[] => [
     QUESTION,
     turn,
@@ -74,7 +77,7 @@ describe('a conversation that Gemini began', () => {
   });
 
   for (const [vendor, , takes] of FALLBACKS) {
-    it(`goes on at ${vendor}, with ids that it takes, the same in call and result`, async () => {
+    it(`continues at ${vendor}, with valid ids, the same in call and result`, async () => {
       gemini.script(DOWN);
       other.script(answer(200, jsonFixture(`${vendor}/chat.json`)));
       await client.chat.completions.create({ model: `to-${vendor}`, messages: history(), tools: TOOLS });
@@ -88,7 +91,7 @@ describe('a conversation that Gemini began', () => {
     });
   }
 
-  it('comes back to Gemini with its signature', async () => {
+  it('returns to Gemini with its signature', async () => {
     gemini.script(answer(200, jsonFixture('gemini/chat.json')));
     await client.chat.completions.create({ model: 'to-openai', messages: history(), tools: TOOLS });
     const { contents } = gemini.requests.at(-1)!.json() as { contents: { parts: object[] }[] };

@@ -1,4 +1,7 @@
-/** A stop reason that no finish reason stands for: the answer is kept as incomplete, on every wire and for every way in. */
+/**
+ * A stop reason without a matching finish reason: the response is stored as incomplete, on every wire format and for
+ * every client format.
+ */
 import { expect } from 'chai';
 import { settledBooks } from '../support/clients/books.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
@@ -21,7 +24,7 @@ const USER = [{ role: 'user', content: 'Hi' }];
 const TEXT: Said = { pieces: [{ text: 'Half an answer' }], usage: { prompt: 50, completion: 10 } };
 const COST = 70;
 
-/** How a client asks, and what it reads of the end. */
+/** Request of a client format, and the end that it reads. */
 interface WayIn {
   readonly name: string;
   readonly ask: (model: string, stream: boolean) => readonly [path: string, body: object];
@@ -54,10 +57,10 @@ const WAYS: readonly WayIn[] = [
   },
 ];
 
-/** A vendor that ends its answer with {@link WORD}. */
+/** Vendor that ends its response with {@link WORD}. */
 interface WireCase {
   readonly model: string;
-  /** The way in that gets the vendor's own words. */
+  /** Client format in which the vendor's stop reason is passed through. */
   readonly native?: string;
   readonly whole: object;
   readonly head: string;
@@ -114,7 +117,7 @@ const CASES: Readonly<Record<string, WireCase>> = {
   },
 };
 
-describe('an answer whose stop reason is unknown', () => {
+describe('a response with an unknown stop reason', () => {
   let vendor: ScriptedUpstream;
   let second: ScriptedUpstream;
   let gateway: TestGateway;
@@ -153,7 +156,7 @@ describe('an answer whose stop reason is unknown', () => {
   for (const [name, { model, native, whole, head, stream }] of Object.entries(CASES))
     for (const way of WAYS.filter((each) => name !== 'Responses' || each.name === 'Responses'))
       for (const isStream of [false, true])
-        it(`G11: is kept and charged once: ${name} for ${way.name}, ${isStream ? 'streamed' : 'whole'}`, async () => {
+        it(`G11: is stored and charged once: ${name} for ${way.name}, ${isStream ? 'streamed' : 'whole'}`, async () => {
           const { url, key } = gateway;
           const provider = model.slice(0, model.indexOf('/'));
           const [before, countedBefore] = [await settledBooks(url, key), await counted(provider)];
@@ -181,7 +184,7 @@ describe('an answer whose stop reason is unknown', () => {
         });
 
   for (const isStream of [false, true])
-    it(`G11: goes to the next target when nothing came, ${isStream ? 'streamed' : 'whole'}`, async () => {
+    it(`G11: falls back to the next target if there was no content, ${isStream ? 'streamed' : 'whole'}`, async () => {
       const { url, key } = gateway;
       const before = await settledBooks(url, key);
       const nothing = { index: 0, message: { role: 'assistant', content: '' }, finish_reason: WORD };
@@ -208,7 +211,7 @@ describe('an answer whose stop reason is unknown', () => {
     ['{"city":"Paris"}', 'tool_calls'],
     ['{"city":"Pa', 'length'],
   ] as const)
-    it(`G11: ends with ${finish} behind a call whose arguments are ${finish === 'length' ? 'cut' : 'whole'}`, async () => {
+    it(`G11: ends with ${finish} after a call whose arguments are ${finish === 'length' ? 'cut' : 'whole'}`, async () => {
       const called = { id: 'c1', type: 'function', function: { name: 'weather', arguments: text } };
       const tools = [{ type: 'function', function: { name: 'weather', parameters: { type: 'object' } } }];
       for (const stream of [false, true]) {
@@ -226,7 +229,7 @@ describe('an answer whose stop reason is unknown', () => {
       }
     });
 
-  it('G11: is logged with the word of its vendor', () => {
+  it('G11: is logged with its vendor’s stop reason', () => {
     expect(gateway.logs.find((line) => line['finish'] === WORD)).to.include({ level: 'warn' });
   });
 });

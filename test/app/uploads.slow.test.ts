@@ -17,7 +17,7 @@ response = requests.post(url + path, headers={"Authorization": "Bearer " + key},
 print(json.dumps({"status": response.status_code, "text": response.text}))
 `;
 
-/** Programs that may be a Python with \`requests\`: the first one may be another installation than Debian's. */
+/** Candidates for a Python with \`requests\`: the first one may not be Debian's installation. */
 const PYTHONS = ['python3', '/usr/bin/python3'];
 
 async function findPython(): Promise<string | undefined> {

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
-/** The kinds of form that clients send to each route: its fields, the field of its file, and the file. */
+/** Forms that clients send to each route: the fields, the name of the file's field, and the file. */
 interface Upload {
   readonly fields: Readonly<Record<string, string>>;
   readonly field: string;
@@ -32,7 +32,7 @@ const REQUESTS = {
   },
 };
 
-/** By route; `:provider` is `openai`. */
+/** Keyed by route; `:provider` is `openai`. */
 const UPLOADS: Readonly<Record<string, Upload>> = {
   '/v1/audio/transcriptions': { ...SPEECH, fields: { model: 'openai/whisper-1' } },
   '/v1/audio/translations': { ...SPEECH, fields: { model: 'openai/whisper-1' } },
@@ -59,10 +59,10 @@ const fieldsOf = ({ fields }: Upload) =>
     .map(([name, value]) => fieldPart(name, value))
     .join('');
 
-/** What clients write, byte for byte but for the boundary. `name` is the name that arrives where it is not the file's own. */
+/** Forms of clients, byte for byte except the boundary. `name` is the name that arrives if it is not the file's own. */
 const CLIENTS: Readonly<Record<string, { readonly record: Recorded; readonly name?: (upload: Upload) => string }>> = {
-  // requests 2.34 with urllib3 2: `requests.post(files={"file": (filename, open(path, "rb"))}, data=…)`, as Open WebUI's
-  // backend/open_webui/routers/audio.py has it.
+  // requests 2.34 with urllib3 2: `requests.post(files={"file": (filename, open(path, "rb"))}, data=…)`, as in Open
+  // WebUI's backend/open_webui/routers/audio.py.
   'Open WebUI': {
     record: (upload) =>
       form(fieldsOf(upload), `${DISPOSITION}"${upload.field}"; filename="${upload.name}"`, upload.bytes),
@@ -72,7 +72,7 @@ const CLIENTS: Readonly<Record<string, { readonly record: Recorded; readonly nam
       form(fieldsOf(upload), `${DISPOSITION}"${upload.field}"; filename="${upload.field}"`, upload.bytes),
     name: ({ field, name, type }) => (type === 'application/jsonl' ? `${field}.txt` : `${field}.${name.split('.')[1]}`),
   },
-  // httpx 0.23 to 0.28 by openai-python's `files=`: an open file, whose type is guessed by mimetypes.
+  // httpx 0.23 to 0.28 through openai-python's `files=`: an open file whose type mimetypes guesses.
   'openai for Python with a file': {
     record: (upload) => {
       const guessed = { webm: 'video/webm', png: 'image/png', jsonl: 'application/octet-stream' };
@@ -96,7 +96,7 @@ const CLIENTS: Readonly<Record<string, { readonly record: Recorded; readonly nam
     },
     name: ({ name }) => `blob.${name.split('.')[1]}`,
   },
-  // .NET's MultipartFormDataContent names a type for each field, quotes no name and writes the file's name twice.
+  // .NET's MultipartFormDataContent sets a type for each field, quotes no name and writes the file's name twice.
   '.NET': {
     record: (upload) => {
       const fields = Object.entries(upload.fields)
@@ -147,7 +147,7 @@ describe('uploads of real clients', () => {
     });
     return { status: response.status, text: await response.text() };
   };
-  /** The file that the vendor got. */
+  /** File that the vendor received. */
   const arrived = async (field: string) => {
     const { body = Buffer.alloc(0), headers } = vendor.requests.at(-1) ?? {};
     const type = String(headers?.['content-type']);
@@ -156,7 +156,7 @@ describe('uploads of real clients', () => {
     return { name: file.name, type: file.type, bytes: Buffer.from(await file.arrayBuffer()) };
   };
 
-  it('G30: the table has every route that takes a form', async () => {
+  it('G30: the table has every route with a form', async () => {
     const { paths } = (await (await gateway.get('/openapi.json')).json()) as {
       paths: Record<string, { post?: { requestBody?: { content: object } } }>;
     };
@@ -187,7 +187,7 @@ describe('uploads of real clients', () => {
 
   const upload = UPLOADS['/v1/audio/transcriptions'] as Upload;
 
-  it('G30: a large file without a type arrives whole', async () => {
+  it('G30: a large file without a type arrives complete', async () => {
     const bytes = Buffer.concat([SPEECH.bytes, Buffer.alloc(2_000_000, 'abc')]);
     const { record } = CLIENTS['Open WebUI'] as { record: Recorded };
     const { status, text } = await send('/v1/audio/transcriptions', record({ ...upload, bytes }));

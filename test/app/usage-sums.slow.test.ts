@@ -9,7 +9,7 @@ import { INITDB, POSTGRES, startPostgresServer } from '../support/stores/postgre
 import { REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
 import { eventually } from '../support/wait.ts';
 
-/** Gateways that are killed, and what each is asked before. `TOLLGATE_SOAK` asks for more. */
+/** Number of killed gateways, and of calls to each before. `TOLLGATE_SOAK` sets more kills. */
 const KILLS = Number(process.env['TOLLGATE_SOAK'] ?? 3);
 const CALLS = 24;
 
@@ -88,7 +88,7 @@ function testSums(store: () => string): void {
     return query.includes('format=csv') ? await response.text() : await response.json();
   };
 
-  it('G84: every grouping sums to the ledger, to the nano-dollar, whatever was called and wherever gateways were killed', async function () {
+  it('G84: every grouping sums to the ledger, to the nano-dollar, for any calls and any kills of gateways', async function () {
     this.timeout(900_000);
     for (let kill = 0; kill < KILLS; kill += 1) {
       const gateway = await installation.start();
@@ -98,7 +98,7 @@ function testSums(store: () => string): void {
       await Promise.all(calls);
     }
     const gateway = await installation.start();
-    // A store that a busy machine made late has decided nothing.
+    // A store timeout on a busy machine decides nothing, so the call is repeated.
     for (const asked of fc.sample(ASKED, CALLS))
       await eventually(async () => expect(await call(gateway, asked)).to.equal(200));
     let spent = 0;
@@ -127,7 +127,7 @@ function testSums(store: () => string): void {
       expect(rows - nano(shared?.repeated_cost_usd ?? 0), `the rows by ${by.join()} in ${tz}`).to.equal(spent);
     }
 
-    // Ranges that lie side by side have together what the whole has, whole hours or not.
+    // Adjacent ranges add up to the whole range, with or without whole hours.
     const now = Date.now();
     const cuts = [now - 40 * 3_600_000, now - 60_000, now - 4_000, now - 1_234, now + 60_000].map((at) =>
       new Date(at).toISOString(),

@@ -21,7 +21,7 @@ function eventStream(events: readonly (string | object)[], headers: Readonly<Rec
   return answer(200, text.join(''), { 'content-type': 'text/event-stream', ...headers });
 }
 
-/** Frames of a stream in which usage comes more than once; what is charged is what was told before the last. */
+/** Frames of a stream with several usage reports; the last one is lower, and the one before it is charged. */
 const FALLING: readonly (readonly [title: string, wire: Wire, model: string, events: (string | object)[]])[] = [
   [
     'zeros in a last frame',
@@ -51,7 +51,7 @@ const FALLING: readonly (readonly [title: string, wire: Wire, model: string, eve
   ],
 ];
 
-describe('what a vendor’s response says is what is charged', () => {
+describe('usage in a vendor’s response is charged', () => {
   let upstream: ScriptedUpstream;
   let gateway: TestGateway;
 
@@ -93,7 +93,7 @@ describe('what a vendor’s response says is what is charged', () => {
     await upstream?.close();
   });
 
-  /** Asks, and answers what the record of the call says of its cost, once it is written. */
+  /** Sends a request; returns the cost in the record of the call. */
   const charge = async (
     script: Buffer,
     { wire, model, asked }: Pick<Case, 'wire' | 'model' | 'asked'>,
@@ -129,7 +129,7 @@ describe('what a vendor’s response says is what is charged', () => {
     expect([response.status, response.headers.get('x-tollgate-cost-usd')]).to.deep.equal([200, '0.000125']);
   });
 
-  it('many small calls cost together what they cost (E10)', async () => {
+  it('many small calls cost exactly their sum (E10)', async () => {
     const { calls, tokens, usd } = SMALL_CALLS;
     const data = [{ object: 'embedding', index: 0, embedding: [0.5] }];
     const usage = { prompt_tokens: tokens, total_tokens: tokens };
@@ -149,7 +149,7 @@ describe('what a vendor’s response says is what is charged', () => {
     });
   });
 
-  it('fees alone leave the model that served its price (E6)', async () => {
+  it('fees alone do not change the price of the serving model (E6)', async () => {
     const said = { model: 'claude-opus-5', usage: anthropic(1000, 100, { server_tool_use: { other_requests: 1 } }) };
     const call = { wire: MESSAGES, model: 'feed/claude-haiku-4-5' };
     expect(await charge(answer(200, MESSAGES.whole(said)), call, false)).to.deep.equal({
@@ -164,7 +164,7 @@ describe('what a vendor’s response says is what is charged', () => {
     });
 });
 
-describe('what a vendor may do is held before it is sent', () => {
+describe('the maximum cost is reserved before a request is sent', () => {
   let upstream: ScriptedUpstream;
   let gateway: TestGateway;
 
@@ -193,7 +193,7 @@ describe('what a vendor may do is held before it is sent', () => {
   const search = { type: 'web_search_20250305', name: 'web_search' };
   const sound = { type: 'input_audio', input_audio: { data: 'aaaa', format: 'wav' } };
   const HOLDS: readonly (readonly [row: string, title: string, Wire, model: string, Json, status: number])[] = [
-    // 2,000 tokens at 30 dollars a million, and at the 75 of the priority tier.
+    // 2,000 tokens at 30 dollars per million, and at the 75 of the priority tier.
     ['E3', 'a tier that nobody named', CHAT, 'openai/gpt-5.5', { max_tokens: 2000 }, 402],
     [
       'E3',
@@ -236,7 +236,7 @@ describe('what a vendor may do is held before it is sent', () => {
   };
 
   for (const { row, title, asked, usd } of HELD)
-    it(`asked for ${title}: ${usd} US dollars (${row})`, async () => {
+    it(`with ${title}: ${usd} US dollars (${row})`, async () => {
       const poor = await newCaller('poor');
       const response = await gateway.post(CHAT.path, { ...CHAT.request, ...asked, model: 'output/m' }, poor);
       const [, held] = /may cost ([\d.]+) USD/.exec(await response.text()) ?? [];
@@ -260,11 +260,11 @@ describe('what a vendor may do is held before it is sent', () => {
     });
 });
 
-describe('the bills of docs/money.md', () => {
-  const chapter = readChapter('docs/money.md', '### Bills, case by case').split('\n');
+describe('the bills of docs/bills.md', () => {
+  const chapter = readChapter('docs/bills.md', '# Bills, case by case').split('\n');
   const rows = chapter.filter((line) => line.startsWith('| '));
 
-  it('are all cases, each row of E3 to E10 with three at least, and the prices with their sources', () => {
+  it('contain all cases, at least three for each row of E3 to E10, and the prices with their sources', () => {
     expect(rows, 'write them with: npm run bills').to.deep.equal([...caseLines(), ...priceLines(), ...sourceLines()]);
     const counts = ['E3', 'E4', 'E5', 'E6', 'E7', 'E8', 'E9', 'E10'].map(
       (row) => rows.filter((line) => line.startsWith(`| ${row} `)).length,

@@ -1,6 +1,9 @@
 import { CHAT, GEMINI, type Json, MESSAGES, RESPONSES, type Wire } from '../support/vendors/bill-wires.ts';
 
-/** What vendors' responses say, and what their bills say then: cases for each row of E3 to E10. `bill-table.ts` makes the tables of docs/money.md of them. */
+/**
+ * Usage in vendors' responses and the bill that follows: cases for each row of E3 to E10. `bill-table.ts` makes the
+ * tables of docs/bills.md from them.
+ */
 
 export interface Case {
   readonly row: string;
@@ -10,7 +13,7 @@ export interface Case {
   readonly asked?: Json;
   readonly said: Json;
   readonly headers?: Readonly<Record<string, string>>;
-  /** US dollars; null for a cost that is not known. */
+  /** US dollars; null if the cost is unknown. */
   readonly usd: number | null;
   readonly estimated?: boolean;
 }
@@ -402,7 +405,7 @@ export const CASES: readonly Case[] = [
     said: { model: 'gpt-4', usage: USED },
     usd: 0.0011,
   },
-  // 300 words are 1,499 bytes, the prompt about 7 tokens.
+  // 300 words are 1,499 bytes; the prompt is about 7 tokens.
   ...[
     ['zeros', openai(0, 0)],
     ['negative', openai(-5, 100)],
@@ -477,7 +480,9 @@ export const CASES: readonly Case[] = [
   },
 ];
 
-/** What a request may lead to, which is held before it is sent: at one US dollar a million tokens that are written, and nothing for those that are read. */
+/**
+ * Maximum cost of a request, which is reserved before it is sent: one US dollar per million output tokens, input free.
+ */
 export const HELD: readonly {
   readonly row: string;
   readonly title: string;
@@ -509,7 +514,10 @@ export const HELD: readonly {
   { row: 'E8', title: '`extra_body.best_of`: 2', asked: { max_tokens: 100, extra_body: { best_of: 2 } }, usd: 0.0002 },
 ];
 
-/** What a caller gets who names no limit of output, by what is left: at the same price, of a model that writes 128,000 tokens. The response has 100. */
+/**
+ * Results for a caller without an output limit, by balance. The price is the same; the model writes up to 128,000
+ * tokens. The response has 100.
+ */
 export const LOWERED: readonly {
   readonly row: string;
   readonly balance: string;
@@ -523,5 +531,5 @@ export const LOWERED: readonly {
   { row: 'E9', balance: '0.0002', tokens: 0, usd: 0 },
 ];
 
-/** Many small calls, which together cost what they cost: embeddings of five tokens at 0.02 US dollars a million. */
+/** Many small calls are charged exactly: embeddings of five tokens at 0.02 US dollars per million. */
 export const SMALL_CALLS = { row: 'E10', calls: 300, tokens: 5, price: 0.02, usd: 0.000_03 };

@@ -2,11 +2,11 @@ import type { LedgerEntry } from '../../contract/index.ts';
 import { RESERVED_OUTPUT, type Tried } from './client.ts';
 import type { Served } from './vendor.ts';
 
-/** Nano-dollars a token, at every vendor. */
+/** Nano-dollars per token at every vendor. */
 export const PRICE = Object.freeze({ input: 1, output: 2 });
 const BYTES_PER_TOKEN = 4;
 
-/** A charge that does not follow from what the vendors did. */
+/** Charge that does not follow from the vendors' responses. */
 export interface WrongCharge {
   readonly id: string;
   readonly came: Tried['came'] | 'unknown';
@@ -14,7 +14,7 @@ export interface WrongCharge {
   readonly why: string;
 }
 
-/** What was charged for each request, over all entries of its call. */
+/** Sums the charges of each request over all entries of its call. */
 export function chargesOf(
   entries: readonly LedgerEntry[],
   requestOf: (call: string) => string | undefined,
@@ -31,8 +31,8 @@ export function chargesOf(
 }
 
 /**
- * Compares what each request was charged with what the vendors did for it. `isCutOff` tells of a response that came whole whether its
- * process was killed just then, perhaps before its cost was written.
+ * Compares the charge of each request with the vendors' work for it. `isCutOff` returns true for a complete response
+ * whose process was killed at that time, perhaps before its cost was written.
  */
 export function findWrongCharges(
   tried: readonly Tried[],
@@ -52,7 +52,7 @@ interface Range {
   readonly most: number;
 }
 
-/** Why a charge is wrong; undefined when it is right. */
+/** Reason why a charge is wrong; undefined if it is correct. */
 function whatIsWrong(
   { came }: Tried,
   served: readonly Served[],
@@ -67,7 +67,7 @@ function whatIsWrong(
   return isRight(expected) ? undefined : `${text(expected)} expected after ${JSON.stringify(served)}`;
 }
 
-/** A response is charged as its vendor counted, else by estimate, and nothing else is. */
+/** A response is charged by its vendor's usage, otherwise by estimate, and nothing else is charged. */
 function ofResponse(served: readonly Served[]): readonly Range[] {
   return served.filter(({ kind }) => kind === 'served').map(costOfServed);
 }
@@ -78,11 +78,14 @@ function costOfServed({ usage, promptTokens, textBytes }: Served): Range {
     completion_tokens: Math.ceil(textBytes / BYTES_PER_TOKEN),
   };
   const cost = prompt_tokens * PRICE.input + completion_tokens * PRICE.output;
-  // Where nothing was counted the pieces of a text may be estimated one by one, or together.
+  // Without usage the pieces of a text may be estimated one by one, or together.
   return { least: usage ? cost : cost - PRICE.output, most: usage ? cost : cost + PRICE.output };
 }
 
-/** A failure owes what vendors may have done for it; one whose process died, at most what was reserved. */
+/**
+ * A failure costs the work that vendors may have done for it. If its process was killed, it costs at most the
+ * reservation.
+ */
 function ofFailure(came: Tried['came'], served: readonly Served[]): readonly Range[] {
   const ranges: Range[] = [];
   const worked = served.filter(({ kind }) => kind !== 'refused');
@@ -93,7 +96,7 @@ function ofFailure(came: Tried['came'], served: readonly Served[]): readonly Ran
     const words = Math.ceil(each.textBytes / BYTES_PER_TOKEN) * PRICE.output;
     ranges.push({ least: prompt, most: prompt + words + (each.textBytes > 0 ? PRICE.output : 0) });
   }
-  // Its process was killed: the reservation is settled at what it held, also when nobody had been asked yet.
+  // The process was killed: the whole reservation is charged, even if no vendor was called yet.
   if (came === 'lost') ranges.push(reservedOf(served));
   return ranges;
 }
@@ -104,5 +107,5 @@ function reservedOf([first]: readonly Served[]): Range {
   return { least: reserved, most: reserved };
 }
 
-/** Of the prompt of every call: 4 for the message, 400 bytes. */
+/** Tokens of every prompt: 4 for the message, 400 bytes. */
 const PROMPT_TOKENS = 104;

@@ -2,21 +2,24 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { type Form, MAX_TOKENS } from './forms.ts';
 
-/** What came of one HTTP request. */
+/** Result of one HTTP request. */
 export interface Tried {
   readonly id: string;
   readonly node: number;
-  /** `lost`: the connection was refused or cut. `broken`: a stream that failed after its first words, and said so. `quiet`: one that did not say so. */
+  /**
+   * `lost`: the connection was refused or cut. `broken`: a stream that failed after its first delta and reported it.
+   * `quiet`: one that did not report it.
+   */
   readonly came: 'whole' | 'error' | 'lost' | 'broken' | 'quiet' | 'of another';
   readonly status: number | undefined;
-  /** Whether some of the response was there when it failed: no client tries again then. */
+  /** True if part of the response had arrived when it failed: no client retries then. */
   readonly hadContent: boolean;
   readonly fromMs: number;
   readonly toMs: number;
-  /** Until the first of the response. */
+  /** Time to the first byte of the response. */
   readonly firstMs: number | undefined;
   readonly attempts: number;
-  /** What it said, when it was no response. */
+  /** Body of an error. */
   readonly words: string;
   readonly shouldRetry: string | undefined;
   readonly retryAfterMs: number | undefined;
@@ -35,13 +38,13 @@ export const agent = new Agent({
   ...{ connections: 1024, pipelining: 1, keepAliveTimeout: 2_000, headersTimeout: 90_000, bodyTimeout: 90_000 },
 });
 
-/** What a call reserves beside its prompt, in tokens of output. */
+/** Output tokens that a call reserves in addition to its prompt. */
 export const RESERVED_OUTPUT = MAX_TOKENS;
 
-/** As many as OpenAI's and Anthropic's SDKs make on their own. */
+/** Default number of retries in OpenAI's and Anthropic's SDKs. */
 const RETRIES = 2;
 
-/** Makes a call as an SDK does, with its retries; answers every HTTP request that it took. */
+/** Makes a call as an SDK does, with its retries; returns every HTTP request. */
 export async function callAsSdk(asking: Asking, clock: () => number): Promise<readonly Tried[]> {
   const all: Tried[] = [];
   for (let nth = 0; nth <= RETRIES; nth += 1) {
@@ -60,7 +63,7 @@ function mayRetry({ came, status = 0, hadContent, shouldRetry }: Tried): boolean
   return status === 408 || status === 409 || status === 429 || status >= 500;
 }
 
-/** Half a second, then twice as long, less up to a quarter. */
+/** Half a second, doubled each time, minus up to a quarter. */
 function backOffMs(nth: number): number {
   return Math.min(500 * 2 ** nth, 8_000) * (1 - Math.random() / 4);
 }

@@ -1,6 +1,6 @@
 /**
- * Imported before a gateway (`node --import`): its clock is off by what a file says, in milliseconds, as when somebody sets that of
- * the machine. Timers and `performance.now()` go on as they do then.
+ * Imported before a gateway (`node --import`): shifts its clock by the milliseconds in a file, as if the machine's
+ * clock was set. Timers and `performance.now()` continue, as they do in that case.
  */
 import { readFileSync } from 'node:fs';
 

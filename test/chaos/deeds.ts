@@ -2,17 +2,17 @@ import type { Installation } from './installation.ts';
 import type { Deed } from './plan.ts';
 import type { Random } from './random.ts';
 
-/** What was done to the gateways. */
+/** Actions performed on the gateways. */
 export interface Done {
   readonly reloads: number;
   readonly spoiled: number;
   readonly clocks: number;
   readonly kills: readonly { readonly node: number; readonly atMs: number }[];
-  /** Commands that failed, with what they said. */
+  /** Output of failed commands. */
   readonly failed: readonly string[];
 }
 
-/** Does to the gateways what the script says, when it says so. */
+/** Performs the plan's actions on the gateways at their times. */
 export function runDeeds(deeds: readonly Deed[], installation: Installation, clock: () => number, random: Random) {
   const done = {
     reloads: 0,
@@ -22,7 +22,7 @@ export function runDeeds(deeds: readonly Deed[], installation: Installation, clo
     failed: [] as string[],
   };
   const running = new Set<Promise<void>>();
-  /** A gateway reads one file after the other. */
+  /** Serializes reloads, because a gateway reads one file at a time. */
   const turns = new Map<number, Promise<unknown>>();
   const inTurn = (node: number, work: () => Promise<void>): Promise<void> => {
     const mine = (turns.get(node) ?? Promise.resolve()).then(work).catch((error: unknown) => {

@@ -1,20 +1,20 @@
-/** The ways in which a chat is asked for. */
+/** Request formats of a chat. */
 export interface Form {
   readonly name: string;
   readonly path: string;
   readonly stream: boolean;
-  /** The share of all calls. */
+  /** Share of all calls. */
   readonly share: number;
   body(model: string, text: string): object;
-  /** Whether a 200 came to its proper end. */
+  /** Returns true if the body of a 200 is complete. */
   isWhole(text: string): boolean;
-  /** Whether a stream has some of the response already. */
+  /** Returns true if a stream already contains content. */
   hasContent(text: string): boolean;
-  /** Whether a stream ended by saying that it failed. */
+  /** Returns true if a stream ends with an error. */
   hasError(text: string): boolean;
 }
 
-/** What the model may write at most. */
+/** Output limit of every request. */
 export const MAX_TOKENS = 200;
 
 const parses = (text: string): boolean => {
@@ -71,7 +71,7 @@ export const FORMS: readonly Form[] = Object.freeze([
   responses(true, 0.1),
 ]);
 
-/** The form of a number between 0 and 1. */
+/** Selects the format for a number between 0 and 1. */
 export function formOf(drawn: number): Form {
   let left = drawn;
   for (const form of FORMS) {

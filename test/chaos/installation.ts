@@ -5,34 +5,34 @@ import { PRICE } from './charges.ts';
 import { type ChaosNode, startNode, tollgate, WORKERS, writeNode } from './node.ts';
 import { NODES } from './plan.ts';
 
-/** The clocks of every vendor, as an operator of fast models would set them. */
+/** Timeouts of every vendor, as an operator of fast models would set them. */
 export const CLOCKS = Object.freeze({ connect: '1s', firstByte: '5s', firstToken: '3s', idle: '5s', total: '20s' });
-/** How long a call waits for a vendor that hangs; clocks end up to half a second late. */
+/** Wait for a vendor that hangs; timeouts end up to half a second late. */
 export const CLOCK_MS = Object.freeze({ whole: 5_500, stream: 3_500 });
 
-/** What clients ask for: each alias has all vendors, by another rule. */
+/** Models that clients request: each alias has all vendors, with another strategy. */
 export const ALIASES = ['in-order', 'by-weight', 'by-latency'] as const;
 
-/** Soon, so that what a killed worker held is settled before a run has ended. */
+/** Short times, so that reservations of a killed worker are settled before a run ends. */
 const ACCOUNTS = { longestCall: '5s', holdMargin: '5s', sweepEvery: '1s' };
-/** Who calls, and pays. */
+/** User who makes and pays all calls. */
 export const USER = 'chaos';
 const CREDIT_USD = '10000';
 const DRAIN = '30s';
-/** As behind a load balancer: a worker that was busy for longer would close connections under requests that wait there. */
+/** As behind a load balancer. With a shorter value, a busy worker would close connections with requests in transit. */
 const KEEP_ALIVE = '65s';
-/** Gateways of one store know each other's keys by it. */
+/** Gateways on one store need the same pepper to accept each other's keys. */
 const PEPPER = 'a pepper that is shared by both gateways of a chaos run';
 
 export interface Installation {
   readonly redis: TestServer;
   readonly nodes: readonly ChaosNode[];
   readonly key: string;
-  /** Has a gateway read a file that differs from the one before. */
+  /** Makes a gateway reload a configuration that differs from the previous one. */
   reload(node: number, by: 'signal' | 'command'): Promise<void>;
 }
 
-/** Two gateways with two workers each over one Redis, before these vendors. */
+/** Starts two gateways with two workers each on one Redis, in front of these vendors. */
 export async function install(folder: string, ports: readonly number[]): Promise<Installation> {
   const redis = await startRedisServer();
   const listens = await Promise.all(Array.from({ length: NODES }, () => freePort()));
@@ -58,7 +58,7 @@ export async function install(folder: string, ports: readonly number[]): Promise
 
 function configOf(port: number, store: string, ports: readonly number[], generation: number): object {
   const names = ports.map((_, at) => `vendor-${at}`);
-  // Another first target and other weights with each generation.
+  // Each generation has another first target and other weights.
   const turned = names.map((_, at) => names[(at + generation) % names.length] ?? '');
   return {
     server: { port, workers: WORKERS, drainTimeout: DRAIN, keepAlive: KEEP_ALIVE },
@@ -96,7 +96,7 @@ function configOf(port: number, store: string, ports: readonly number[], generat
     plans: { many: { rpm: 1_000_000, concurrency: 10_000 } },
     defaultPlan: 'many',
     plugins: ['./calls.mjs'],
-    // A busy test machine is no reason to refuse.
+    // A busy test machine must not cause refusals.
     policies: { overload: false, accounts: ACCOUNTS },
   };
 }

@@ -17,12 +17,12 @@ export interface Left {
 
 export interface Sample {
   readonly atMs: number;
-  /** Of the machine, over a minute. */
+  /** Load of the machine, averaged over a minute. */
   readonly load: number;
   readonly nodes: readonly ReturnType<typeof measureFamily>[];
 }
 
-/** All that is known when a run has ended. */
+/** All data collected during a run. */
 export interface Evidence {
   readonly plan: Plan;
   readonly calls: readonly ChaosCall[];
@@ -34,7 +34,7 @@ export interface Evidence {
   readonly samples: readonly Sample[];
 }
 
-/** How many of some calls came to their end. */
+/** Number of calls, and of those that completed. */
 export interface Share {
   readonly of: number;
   readonly good: number;
@@ -46,20 +46,23 @@ export interface Verdict {
   readonly attempts: number;
   readonly withoutRetries: Share;
   readonly withRetries: Share;
-  /** Streams that their vendor broke off after the first words: no gateway can mend them. */
+  /** Streams that their vendor interrupted after the first delta; no gateway can repair them. */
   readonly broken: number;
-  /** Of streams that began when a vendor had been cutting its own for ten seconds: those that it did not cut. */
+  /**
+   * Streams that began when a vendor had been interrupting its streams for ten seconds, and the share that it did not
+   * interrupt.
+   */
   readonly whileCut: Share;
-  /** Of those, the ones that did not say so. Nobody else's words, and no quiet end, may come. */
+  /** Interrupted streams without an error. No stream may end this way, and none may contain another call's text. */
   readonly quiet: readonly Tried[];
   readonly lost: number;
-  /** Connections that were lost while no worker was killed. */
+  /** Connections that were lost although no worker was killed. */
   readonly unexplained: readonly Tried[];
   readonly failures: readonly Tried[];
   readonly noLiveTarget: number;
   readonly ms: { readonly p50: number; readonly p99: number; readonly p999: number; readonly longest: number };
   readonly firstTokenMs: { readonly p50: number; readonly p99: number };
-  /** The same without the clocks of attempts at vendors that hung, over that of one attempt: at most 1 at the 99th of 100. */
+  /** Latency without the timeouts of hung vendors, divided by one timeout: at most 1 at the 99th percentile. */
   readonly overClocks: number;
   readonly charges: number;
   readonly wrong: readonly WrongCharge[];
@@ -73,9 +76,9 @@ export interface Verdict {
   readonly errors: readonly string[];
 }
 
-/** How long after a kill connections may break. */
+/** Time after a kill in which connections may break. */
 const KILL_MS = 3_000;
-/** How long after its response the cost of a call may wait to be written. */
+/** Time after its response in which the cost of a call may still be unwritten. */
 const WRITE_MS = 200;
 
 export async function judge(evidence: Evidence): Promise<Verdict> {
@@ -118,7 +121,7 @@ export async function judge(evidence: Evidence): Promise<Verdict> {
   };
 }
 
-/** A vendor whose streams die is to be given up: as long as it lasts, its streams reach few callers. */
+/** A vendor that interrupts its streams must become unhealthy: in the meantime its streams reach few callers. */
 function whileCut(plan: Plan, calls: readonly ChaosCall[], served: readonly Served[]): Share {
   const cut = new Set(served.filter(({ mood, kind }) => mood === 'cuts' && kind === 'broken').map(({ id }) => id));
   const streams = calls.flatMap(({ form, tried: [first] }) => (form.stream && first ? [first] : []));
@@ -126,7 +129,7 @@ function whileCut(plan: Plan, calls: readonly ChaosCall[], served: readonly Serv
   return { of: late.length, good: late.filter(({ id, came }) => came !== 'broken' || !cut.has(id)).length };
 }
 
-/** Of calls that a gateway can do something about. */
+/** Counts calls that a gateway can influence. */
 function shareOf(tried: readonly Tried[]): Share {
   const countable = tried.filter(({ came }) => came !== 'broken');
   return { of: countable.length, good: countable.filter(({ came }) => came === 'whole').length };
@@ -166,7 +169,7 @@ async function allEntries(store: Store): Promise<readonly LedgerEntry[]> {
   }
 }
 
-/** How long each response took beside what its clocks gave to vendors that hung, as a share of one clock. */
+/** Latency of each response without the timeouts of hung vendors, as a share of one timeout. */
 function overClocks(calls: readonly ChaosCall[], served: readonly Served[]): readonly number[] {
   const hung = new Map<string, number>();
   for (const { id, mood } of served) if (mood === 'hangs') hung.set(id, (hung.get(id) ?? 0) + 1);

@@ -4,7 +4,7 @@ import { ALIASES } from './installation.ts';
 import type { ChaosNode } from './node.ts';
 import { createRandom, pick } from './random.ts';
 
-/** One call of a client, with the HTTP requests that it took. */
+/** Call of a client, with its HTTP requests. */
 export interface ChaosCall {
   readonly n: number;
   readonly form: Form;
@@ -12,9 +12,9 @@ export interface ChaosCall {
 }
 
 export interface Load {
-  /** How it goes, in a few words. */
+  /** Progress in one line. */
   line(): string;
-  /** Resolves with all calls, when the last one has ended. */
+  /** Resolves with all calls after the last one has ended. */
   end(): Promise<readonly ChaosCall[]>;
 }
 
@@ -29,7 +29,7 @@ interface LoadOptions {
 
 const TICK_MS = 10;
 
-/** An open loop: so many calls begin each second, however many are under way. */
+/** Open loop: a fixed number of calls starts each second, however many are in flight. */
 export function startLoad({ rate, seed, lengthMs, clock, nodes, key }: LoadOptions): Load {
   const random = createRandom(seed + 1);
   const calls: ChaosCall[] = [];

@@ -10,47 +10,47 @@ import { pick, type Random } from './random.ts';
 const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const CLOCK = new URL('./clock.mjs', import.meta.url).href;
 
-/** Notes which request a call belongs to: charges are written under the call's id. */
+/** Records the request of each call, because charges are written under the call's id. */
 const CALLS_PLUGIN = `import { appendFileSync } from 'node:fs';
 export default { name: 'calls', kind: 'policy', apiVersion: 1, setup(api) {
   api.hook('admit', (call) => appendFileSync('calls.txt', call.id + ' ' + call.requestId + '\\n'));
 } };`;
 
-/** One gateway of the installation: a process with workers, in a folder of its own. */
+/** Gateway of the installation: a process with workers, in its own folder. */
 export interface ChaosNode {
   readonly url: string;
   readonly pid: number;
   readonly folder: string;
-  /** Writes another configuration and has it read; resolves when a command said that it was. */
+  /** Writes another configuration and reloads it; resolves once a command has confirmed the reload. */
   reload(config: object, by: 'signal' | 'command'): Promise<void>;
-  /** Writes a file that is none and has it read. */
+  /** Writes an invalid configuration and reloads it. */
   spoil(): Promise<void>;
-  /** SIGKILL for one worker. */
+  /** Kills one worker with SIGKILL. */
   killWorker(random: Random): void;
   setClock(byMs: number): Promise<void>;
-  /** How often a line with these words was logged. */
+  /** Number of logged lines with this text. */
   countLogged(words: string): number;
-  /** Lines of these levels, the latest last. */
+  /** Lines of this level, the latest last. */
   logged(level: 'error' | 'warn'): readonly string[];
-  /** Which call belongs to which request. */
+  /** Request ids by call id. */
   calls(): Promise<ReadonlyMap<string, string>>;
-  /** SIGTERM; answers the exit code. */
+  /** Sends SIGTERM; returns the exit code. */
   stop(): Promise<number | null>;
 }
 
-/** Of each gateway. */
+/** Workers per gateway. */
 export const WORKERS = 2;
 const START_MS = 120_000;
-/** From opening the store to listening. */
+/** Time from opening the store to listening. */
 const SETTLE_MS = 3_000;
 
-/** A run that fails leaves none behind. */
+/** Processes to kill if a run fails. */
 const running = new Set<ChildProcess>();
 process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
 
-/** Runs a command of the program to its end; throws with what it said when it fails. */
+/** Runs a command of the program to its end; throws with its output if it fails. */
 export function tollgate(folder: string, ...words: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [MAIN, ...words], { cwd: folder, env: environment(folder) });
@@ -72,14 +72,17 @@ function environment(folder: string): Record<string, string> {
   return { PATH: process.env['PATH'] ?? '', HOME: folder, NO_COLOR: '1' };
 }
 
-/** Writes the configuration; the folder is made. */
+/** Creates the folder and writes the configuration. */
 export async function writeNode(folder: string, config: object): Promise<void> {
   await mkdir(folder, { recursive: true });
   await writeFile(path.join(folder, 'calls.mjs'), CALLS_PLUGIN);
   await writeFile(path.join(folder, 'tollgate.config.json'), JSON.stringify(config, null, 2));
 }
 
-/** Starts a gateway in a folder that {@link writeNode} wrote; without a terminal, as a service, so that SIGHUP reloads it. */
+/**
+ * Starts a gateway in a folder that {@link writeNode} wrote. It has no terminal, as a service, so that SIGHUP reloads
+ * it.
+ */
 export async function startNode(folder: string): Promise<ChaosNode> {
   const clockFile = path.join(folder, 'clock');
   const child = spawn(process.execPath, [MAIN, 'start'], {
@@ -91,7 +94,7 @@ export async function startNode(folder: string): Promise<ChaosNode> {
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
   void ended.then(() => running.delete(child));
   const url = await log.url(ended);
-  // The first worker listens before the second one is started; each opens the store of its own.
+  // The first worker listens before the second one starts, and each opens the store.
   await eventually(async () => {
     if (log.count('the store answers') < WORKERS) throw new Error('not all workers have started');
   }, START_MS);
@@ -125,7 +128,7 @@ export async function startNode(folder: string): Promise<ChaosNode> {
   };
 }
 
-/** Counts and keeps what matters of the log. */
+/** Counts log lines and stores the relevant ones. */
 function readLog(child: ChildProcess) {
   const counts = new Map<string, number>();
   const kept = { error: [] as string[], warn: [] as string[] };

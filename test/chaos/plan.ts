@@ -1,17 +1,17 @@
 import { between, createRandom, pick, type Random } from './random.ts';
 
-/** What a vendor does with the requests that it gets. */
+/** Failure modes of a vendor. */
 export const BAD_MOODS = ['dead', 'hangs', 'limits', 'fails', 'lies', 'cuts'] as const;
 export type Mood = 'live' | (typeof BAD_MOODS)[number];
 
-/** From when until when a vendor is in a mood, in milliseconds since the start. */
+/** Time in which a vendor has one mode, in milliseconds since the start. */
 export interface Spell {
   readonly mood: Mood;
   readonly fromMs: number;
   readonly toMs: number;
 }
 
-/** What is done to a gateway, at a moment. */
+/** Action on a gateway, and its time. */
 export type Deed = { readonly atMs: number; readonly node: number } & (
   | { readonly do: 'reload'; readonly by: 'signal' | 'command' }
   | { readonly do: 'spoil the file' }
@@ -20,7 +20,7 @@ export type Deed = { readonly atMs: number; readonly node: number } & (
 );
 
 export interface Plan {
-  /** Of each vendor, in order of time and without a gap. */
+  /** Spells of each vendor, in order of time and without gaps. */
   readonly spells: readonly (readonly Spell[])[];
   readonly deeds: readonly Deed[];
 }
@@ -28,25 +28,25 @@ export interface Plan {
 export const VENDORS = 6;
 export const NODES = 2;
 
-/** One vendor after the other is live for certain: for so long, and so long before and after it. */
+/** Each vendor in turn is live for certain: for this time, plus the overlap before and after it. */
 const ANCHOR_MS = 15_000;
 const OVERLAP_MS = 10_000;
 
-/** How long a vendor is well, and how long it is not, where it may be as it likes. */
+/** Range of live times and of failure times, outside the certain times. */
 const LIVE_MS = [3_000, 15_000] as const;
 const BAD_MS = [3_000, 20_000] as const;
 
-/** How long after a bad time a vendor counts as live: what it told callers to wait is over by then. */
+/** Time after a failure until a vendor counts as live: a `retry-after` that it sent is over by then. */
 const COMES_BACK_MS = 1_000;
 
-/** How often each thing happens to one gateway or the other. */
+/** Average interval of each action on either gateway. */
 const EVERY_MS = Object.freeze({ reload: 17_000, spoil: 53_000, kill: 60_000, clock: 43_000 });
 
-/** Clocks go wrong by so much, and come back. */
+/** Jumps of a clock, which last for `WRONG_FOR_MS`. */
 const JUMPS_MS = [600_000, -600_000, 86_400_000, -3_600_000] as const;
 const WRONG_FOR_MS = 9_000;
 
-/** A script of so many milliseconds, the same for the same seed, in which some vendor is live at every moment. */
+/** Creates a plan of this length, deterministic for a seed, in which at least one vendor is live at every moment. */
 export function makePlan(seed: number, lengthMs: number): Plan {
   const random = createRandom(seed);
   const sure = anchors(random, lengthMs);
@@ -74,7 +74,7 @@ function anchors(random: Random, lengthMs: number): readonly Anchor[] {
   return found;
 }
 
-/** Good and bad times in turn, of any length. */
+/** Alternating live and failure times of random lengths. */
 function wander(random: Random, lengthMs: number): readonly Spell[] {
   const spells: Spell[] = [];
   let isLive = random() < 0.5;
@@ -88,7 +88,7 @@ function wander(random: Random, lengthMs: number): readonly Spell[] {
   return spells;
 }
 
-/** Makes a vendor live where it must be. */
+/** Makes a vendor live in its certain times. */
 function mend(spells: readonly Spell[], sure: readonly Anchor[]): readonly Spell[] {
   let mended = spells;
   for (const { fromMs, toMs } of sure) {
@@ -105,7 +105,7 @@ function makeDeeds(random: Random, lengthMs: number): readonly Deed[] {
   const deeds: Deed[] = [];
   const node = (): number => Math.floor(random() * NODES);
   const each = (everyMs: number, add: (atMs: number) => void): void => {
-    // Once at least, however short the run is.
+    // At least once, however short the run is.
     const first = Math.min(everyMs, lengthMs) * between(random, 0.2, 0.7);
     for (let at = first; at < lengthMs; at += everyMs * between(random, 0.7, 1.3)) add(at);
   };
@@ -122,7 +122,7 @@ function makeDeeds(random: Random, lengthMs: number): readonly Deed[] {
   return deeds.sort((a, b) => a.atMs - b.atMs);
 }
 
-/** What a vendor does at a moment, and for how much longer. After the script's end all are live. */
+/** Mode of a vendor at a time, with its end. After the plan's end all are live. */
 export function spellAt(spells: readonly Spell[], atMs: number): Spell {
   return (
     spells.find(({ fromMs, toMs }) => atMs >= fromMs && atMs < toMs) ?? {
@@ -131,22 +131,22 @@ export function spellAt(spells: readonly Spell[], atMs: number): Spell {
   );
 }
 
-/** How long a gateway has to give a vendor up whose streams die. */
+/** Time in which a gateway must mark a vendor with interrupted streams as unhealthy. */
 const GIVES_UP_MS = 10_000;
 
-/** Whether some vendor cuts its streams at a moment, and has done so for ten seconds. */
+/** Returns true if a vendor interrupts its streams at this time, and has done so for ten seconds. */
 export function isCutLately({ spells }: Plan, atMs: number): boolean {
   return spells.some((own) =>
     own.some(({ mood, fromMs, toMs }) => mood === 'cuts' && atMs >= fromMs + GIVES_UP_MS && atMs < toMs),
   );
 }
 
-/** Whether one vendor was live from a call's beginning to its end. */
+/** Returns true if one vendor was live from a call's beginning to its end. */
 export function hadLiveTarget({ spells }: Plan, fromMs: number, toMs: number): boolean {
   return spells.some((own) => liveTimes(own).some((time) => time.fromMs <= fromMs && toMs <= time.toMs));
 }
 
-/** The good times of a vendor; those that follow on each other are one. */
+/** Live times of a vendor; adjacent ones are merged. */
 function liveTimes(spells: readonly Spell[]): readonly Pick<Spell, 'fromMs' | 'toMs'>[] {
   const times: { fromMs: number; toMs: number }[] = [];
   for (const [at, { mood, fromMs, toMs }] of spells.entries()) {

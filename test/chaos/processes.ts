@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 
 const PAGE_BYTES = 4096;
 
-/** The processes that a process has started. */
+/** Child processes of a process. */
 export function childrenOf(pid: number): readonly number[] {
   return list(`/proc/${pid}/task`).flatMap((task) =>
     read(`/proc/${pid}/task/${task}/children`).split(' ').filter(Boolean).map(Number),
@@ -23,7 +23,7 @@ export function measureFamily(pid: number): {
   };
 }
 
-/** Connections that are open to a port of this machine, seen from the side that listens. */
+/** Open connections to a port of this machine, on the listening side. */
 export function countConnections(port: number): number {
   const hex = port.toString(16).toUpperCase().padStart(4, '0');
   const ESTABLISHED = '01';
@@ -44,7 +44,7 @@ function list(folder: string): readonly string[] {
   }
 }
 
-/** A process may end between being listed and being read. */
+/** A process may end between listing and reading. */
 function read(file: string): string {
   try {
     return readFileSync(file, 'utf8').trim();

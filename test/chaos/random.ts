@@ -1,7 +1,7 @@
-/** Numbers between 0 and 1 that are the same for the same seed, whatever the machine. */
+/** Numbers between 0 and 1, deterministic for a seed on any machine. */
 export type Random = () => number;
 
-/** Mulberry32: 32 bits of state, which is plenty for a script. */
+/** Mulberry32: 32 bits of state, which is enough for a plan. */
 export function createRandom(seed: number): Random {
   let state = seed >>> 0;
   return () => {

@@ -4,9 +4,9 @@ import type { Tried } from './client.ts';
 import type { Sample, Share, Verdict } from './judge.ts';
 
 export interface Report {
-  /** For whoever watches the run. */
+  /** Text for the terminal. */
   readonly text: string;
-  /** For the page. */
+  /** Text for the page. */
   readonly page: string;
   readonly isGood: boolean;
 }
@@ -19,7 +19,7 @@ interface Options {
 
 const GOAL = 0.999;
 
-/** Of streams while a vendor cuts its own: as many may be lost to it, once it had ten seconds to be given up. */
+/** Maximum share of streams lost to a vendor that interrupts its streams, after its first ten seconds. */
 const MOST_CUT = 0.05;
 const percent = ({ good, of }: Share): string => `${((100 * good) / Math.max(of, 1)).toFixed(3)} %`;
 const number = (value: number): string => value.toLocaleString('en-US');
@@ -121,7 +121,7 @@ function loadOf(samples: readonly Sample[]): string {
   return (samples.reduce((sum, { load }) => sum + load, 0) / Math.max(samples.length, 1)).toFixed(1);
 }
 
-/** Why calls failed after all, and how many. */
+/** Causes of failed calls, with their numbers. */
 function causesOf(failures: readonly Tried[]): string {
   const counts = new Map<string, number>();
   for (const { came, hadContent, status, words } of failures) {
@@ -133,7 +133,7 @@ function causesOf(failures: readonly Tried[]): string {
   return [...counts].map(([cause, count]) => `${count} ${cause}`).join('; ') || 'none';
 }
 
-/** The median over a fifth of the samples early in a run, and over the last fifth; then the last sample. */
+/** Median of a fifth of the samples early in a run, median of the last fifth, and the last sample. */
 function growth(samples: readonly Sample[], what: 'bytes' | 'files'): readonly number[] {
   const values = samples.flatMap(({ nodes }) => [nodes.reduce((sum, node) => sum + node[what], 0) / nodes.length]);
   const fifth = Math.max(1, Math.floor(values.length / 5));
@@ -153,7 +153,7 @@ const PAGE = new URL('../../docs/reliability.md', import.meta.url);
 const START = '<!-- chaos: written by npm run chaos -- --write -->';
 const END = '<!-- end of chaos -->';
 
-/** Puts the figures of a run where the page has those of the one before. */
+/** Replaces the figures on the page. */
 export function writePage(figures: string): void {
   const page = readFileSync(PAGE, 'utf8');
   const [before = '', rest = ''] = page.split(START);

@@ -1,6 +1,7 @@
 /**
- * Chaos: two gateways on one Redis, before six vendors that die, hang, limit, fail, lie and come back, under load, while
- * gateways are reloaded, workers are killed and clocks jump. `npm run chaos -- --minutes 10 --rate 100 --seed 1`.
+ * Chaos test: two gateways on one Redis under load, in front of six vendors that stop, hang, limit, fail, send nonsense
+ * and recover. Meanwhile gateways are reloaded, workers are killed and clocks jump. `npm run chaos -- --minutes 10
+ * --rate 100 --seed 1`.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
@@ -35,7 +36,7 @@ const options = {
 };
 const TICK_MS = 50;
 const SAMPLE_MS = 10_000;
-/** How long what killed workers held may take to be settled, and idle connections to be closed. */
+/** Time limit for settling reservations of killed workers, and for closing idle connections. */
 const AFTERMATH_MS = 90_000;
 
 const lengthMs = options.minutes * 60_000;

@@ -14,18 +14,18 @@ import {
 import type { Mood, Spell } from './plan.ts';
 import { between, pick, type Random } from './random.ts';
 
-/** What a vendor did with one request, so that the books can be compared with it. */
+/** Work of a vendor for one request, to compare with the ledger. */
 export interface Served {
-  /** The request id of the HTTP request that led to it. */
+  /** Id of the HTTP request that caused it. */
   readonly id: string;
-  /** `refused` says that it did nothing; `silent` never got to say anything whole; `broken` stopped amid its words. */
+  /** `refused`: no work was done. `silent`: nothing complete was sent. `broken`: the text was interrupted. */
   kind: 'served' | 'refused' | 'silent' | 'broken';
   readonly mood: Mood;
-  /** Of the prompt, estimated. */
+  /** Estimated tokens of the prompt. */
   readonly promptTokens: number;
-  /** Of its words that it sent. */
+  /** Bytes of text that were sent. */
   textBytes: number;
-  /** What it counted; undefined when nothing that can be believed. */
+  /** Reported usage; undefined if none or not credible. */
   usage: { readonly prompt_tokens: number; readonly completion_tokens: number } | undefined;
 }
 
@@ -33,18 +33,18 @@ export interface ChaosVendor {
   readonly port: number;
   readonly served: readonly Served[];
   readonly openConnections: number;
-  /** Dies (refuses connections, cuts those it has), or comes back. */
+  /** Changes the mode; a dead vendor refuses new connections and cuts open ones. */
   become(mood: Mood): Promise<void>;
   close(): Promise<void>;
 }
 
-/** How long a live vendor thinks before it says something, and between its words. */
+/** Delay of a live vendor before its text, and between words. */
 const THINKS_MS = [20, 250] as const;
 const BETWEEN_MS = [5, 80] as const;
 const STATUSES = [500, 502, 503, 529] as const;
 const LONGEST_TOLD_S = 3;
 
-/** The id that a client wrote into its prompt. */
+/** Id that a client wrote into its prompt. */
 export const CALL_ID = /c-\d{7}-\d/;
 
 interface Context {
@@ -56,7 +56,7 @@ interface Context {
   readonly isStream: boolean;
 }
 
-/** A vendor on a port of its own that behaves as the script says. */
+/** Starts a vendor on its own port that follows the plan. */
 export async function startChaosVendor(spell: () => Spell, clock: () => number, random: Random): Promise<ChaosVendor> {
   const served: Served[] = [];
   const script = async (wire: Wire): Promise<void> => {
@@ -89,7 +89,7 @@ export async function startChaosVendor(spell: () => Spell, clock: () => number, 
 
 const DEEDS: Readonly<Record<Mood, (context: Context) => unknown>> = Object.freeze({
   live: (context) => serve(context),
-  // What came before its listener was closed.
+  // Requests that arrived before its listener was closed.
   dead: ({ wire }) => wire.reset(),
   hangs: ({ wire }) => wire.hang(),
   limits: limit,
@@ -113,7 +113,7 @@ async function fail(context: Context): Promise<void> {
   await refuse(context, pick(context.random, STATUSES));
 }
 
-/** What says 200 and is none, or says nonsense beside a good response. */
+/** Responses with status 200 that are invalid, or valid with nonsense in addition. */
 const LIES: readonly ((context: Context) => Promise<void>)[] = [
   (context) => serve(context, 'absurd'),
   (context) => serve(context, 'none'),
@@ -131,7 +131,7 @@ const LIES: readonly ((context: Context) => Promise<void>)[] = [
   cut,
 ];
 
-/** Ends a response too early: a whole one in its middle, a stream mostly before its first word. */
+/** Ends a response too early: JSON in its middle, a stream mostly before its first delta. */
 async function cut({ wire, note, random, isStream }: Context): Promise<void> {
   if (!isStream) {
     await wire.send(head(200, { 'content-type': 'application/json', 'content-length': '1000' }));
@@ -148,7 +148,7 @@ async function cut({ wire, note, random, isStream }: Context): Promise<void> {
   else await wire.send(LAST_CHUNK);
 }
 
-/** Begins a stream well, and ends it after some words. */
+/** Starts a valid stream, and ends it after some words. */
 async function breakOff({ wire, note, random }: Context): Promise<void> {
   await wire.pause(between(random, ...THINKS_MS));
   await wire.send(SSE_HEAD);
@@ -167,7 +167,7 @@ async function say({ wire, note }: Pick<Context, 'wire' | 'note'>, text: string)
   await wire.send(chunk(`data: ${delta(text)}\n\n`));
 }
 
-/** A good response. Its words name the call, so that nobody gets those of another. */
+/** Sends a valid response. Its text contains the call's id, which exposes a response to the wrong caller. */
 async function serve({ wire, note, random, isStream }: Context, counts: 'told' | 'none' | 'absurd' = 'told') {
   const words = ['Here ', 'is ', 'what ', note.id, ' asked.'];
   const told = { prompt_tokens: Math.floor(between(random, 50, 150)), completion_tokens: 10, total_tokens: 0 };

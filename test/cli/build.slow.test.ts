@@ -45,7 +45,7 @@ describe('G44: npm start and npm run build in a clone', function () {
     readdirSync(path.join(clone, '.build')).filter((name) => /^[0-9a-f]{16}$/.test(name));
   const title = async (url: string): Promise<string> =>
     /<title>(.*)<\/title>/.exec(await (await fetch(`${url}/docs`)).text())?.[1] ?? '';
-  /** The processes that answer, each connection by the next worker. */
+  /** Process ids of the workers, each reached by a new connection. */
   const workerPids = async (url: string): Promise<ReadonlySet<number>> => {
     const pids = new Set<number>();
     for (let count = 0; count < 6; count += 1) {
@@ -77,27 +77,27 @@ describe('G44: npm start and npm run build in a clone', function () {
       try {
         process.kill(-(child.pid ?? 0), 'SIGTERM');
       } catch {
-        // It ended before.
+        // The process has already ended.
       }
     await Promise.all(running.map(({ finished }) => finished));
     rmSync(clone, { recursive: true, force: true });
   });
 
-  it('builds once for two starts at a time and leaves a running gateway its files, lazy imports and workers', async () => {
+  it('builds once for two concurrent starts and preserves the files, lazy imports and workers of a running gateway', async () => {
     const both = [start('--log-level', 'info'), start('--log-level', 'info')];
     const [first = '', second = ''] = await Promise.all(both.map(async (each) => (await each.seen(LISTENS))[1]));
     const texts = both.map((each) => each.stderr());
     expect(texts.filter((text) => BUILT.test(text))).to.have.length(1);
     expect(texts.filter((text) => text.includes('Waiting for another build'))).to.have.length(1);
-    expect(texts.join('')).to.match(/\[1\/4\] compile the program[\s\S]*\[4\/4\] copy/);
+    expect(texts.join('')).to.match(/\[1\/3\] compile the program[\s\S]*\[3\/3\] bundle/);
     expect(await Promise.all([first, second].map(title))).to.deep.equal(['Tollgate API', 'Tollgate API']);
 
-    // A second start builds nothing.
+    // Another start builds nothing.
     const third = start();
     await third.seen(LISTENS);
     expect(third.stderr()).to.include('The build is current').and.not.match(/\[1\//);
 
-    // A gateway with two workers, which loads the reader of forms only with the first form.
+    // A gateway with two workers, which loads the form parser only with the first form.
     writeFileSync(path.join(clone, 'pid.mjs'), TELLS_PID);
     writeFileSync(
       path.join(clone, 'two.yaml'),
@@ -114,7 +114,7 @@ describe('G44: npm start and npm run build in a clone', function () {
     expect(await build()).to.match(BUILT);
     expect(builds(), 'the first is in use, the second is not').to.have.length(2);
 
-    // What the running gateways had not loaded before.
+    // Files that the running gateways had not loaded before.
     for (const url of [first, twoUrl]) {
       for (const file of ['/docs/viewer.js', '/docs/config', '/docs/pages/start.html'])
         expect((await fetch(url + file)).status, file).to.equal(200);
@@ -150,7 +150,7 @@ describe('G44: npm start and npm run build in a clone', function () {
     expect(readdirSync(path.join(clone, '.build')).filter((name) => /unfinished|lock/.test(name))).to.deep.equal([]);
   });
 
-  it('has a folder to publish, and a link again after the next build', async () => {
+  it('makes a folder to publish, and a link again with the next build', async () => {
     await build('--', '--publish');
     expect(lstatSync(path.join(clone, 'dist')).isDirectory()).to.equal(true);
     expect(readdirSync(path.join(clone, 'dist')))
@@ -160,9 +160,11 @@ describe('G44: npm start and npm run build in a clone', function () {
     expect(lstatSync(path.join(clone, 'dist')).isSymbolicLink()).to.equal(true);
   });
 
-  it('knows every source that a build has', () => {
+  it('tracks every source of a build', () => {
     const dist = path.join(clone, 'dist');
-    const scripts = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.d.ts'));
+    const scripts = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter(
+      (name) => name.endsWith('.js') && !name.startsWith('console/'),
+    );
     const unknown = scripts.filter((name) => !INPUTS.some((input) => name.startsWith(`${input}/`)));
     expect(unknown).to.deep.equal([]);
   });

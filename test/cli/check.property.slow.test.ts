@@ -13,7 +13,7 @@ import { createSilentLog } from '../support/log.ts';
 const CASES = Number(process.env['TOLLGATE_PROPERTY_CASES'] ?? 100);
 const SEED = Number(process.env['TOLLGATE_PROPERTY_SEED'] ?? 20261122);
 
-/** A configuration that uses much, and works. */
+/** Valid configuration with many features. */
 const WHOLE = {
   server: { host: '127.0.0.1', port: 0, cors: { origins: ['https://chat.example'] }, keepAlive: '5s', workers: 1 },
   store: 'memory:',
@@ -58,7 +58,7 @@ const WHOLE = {
 
 type Tree = Record<string, unknown> | unknown[];
 
-/** All places of a tree, as paths. */
+/** All paths in a tree. */
 function placesOf(tree: unknown, at: readonly string[] = []): readonly (readonly string[])[] {
   if (typeof tree !== 'object' || tree === null) return [at];
   return [at, ...Object.entries(tree).flatMap(([key, child]) => placesOf(child, [...at, key]))];
@@ -142,14 +142,17 @@ function change(tree: Tree, step: Change): void {
   }
 }
 
-/** What only the machine at the moment of the start can know: a name that does not resolve, an address that is not its own, a store that is away. */
+/**
+ * Errors that depend on the machine at the start. Examples are a name that does not resolve, an address of another
+ * machine, and an unreachable store.
+ */
 const OF_THE_MACHINE = /cannot listen|store/;
 
-describe('whatever a configuration says', () => {
+describe('any configuration', () => {
   const folder = () => makeFolder({ 'knowledge/hr/a.md': '# a' });
   after(removeFolders);
 
-  it('a check and a start say the same of it', async function () {
+  it('gives the same result in a check and a start', async function () {
     this.timeout(0);
     const log = createSilentLog();
     const base = folder();
@@ -177,7 +180,7 @@ describe('whatever a configuration says', () => {
       }),
       { numRuns: CASES, seed: SEED },
     );
-    // Both must happen, or the property says nothing.
+    // Both results must occur, otherwise the property proves nothing.
     expect(counts.fine).to.be.greaterThan(CASES / 20);
     expect(counts.refused).to.be.greaterThan(CASES / 20);
   });

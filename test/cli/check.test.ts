@@ -7,7 +7,7 @@ import { makeFolder, removeFolders } from '../support/folders.ts';
 import { createSilentLog } from '../support/log.ts';
 import { WRONG_SETTINGS } from './wrong-settings.ts';
 
-/** What `tollgate check` and `tollgate start` say of the files in a folder; undefined when they find it fine. */
+/** Messages of `tollgate check` and of a start for the files in a folder; undefined if they succeed. */
 async function tellBoth(
   folder: string,
   env: Readonly<Record<string, string>>,
@@ -26,17 +26,17 @@ describe('a check of the configuration', () => {
   afterEach(removeFolders);
 
   for (const { title, text, files = {}, env = {}, says } of WRONG_SETTINGS)
-    it(`tells ${title}, in the words of a start`, async () => {
+    it(`reports ${title}, with the message of a start`, async () => {
       const folder = makeFolder({ 'tollgate.config.yaml': text, ...files });
       const [checked, started] = await tellBoth(folder, env);
       expect(checked)
         .to.be.a('string')
         .that.satisfies((words: string) => words.startsWith(says), `${says}\n${checked}`);
-      // Workers are the program's, not the gateway's.
+      // The program starts workers, not the gateway.
       if (!says.startsWith('server.workers')) expect(started).to.equal(checked);
     });
 
-  it('finds the shipped configuration fine, and leaves nothing behind', async () => {
+  it('accepts the shipped configuration, without side effects', async () => {
     const folder = makeFolder({});
     const input = { cwd: folder, env: { HOME: folder } };
     await trySetUp(await loadConfig(input), createSilentLog());

@@ -1,4 +1,6 @@
-/** All that `tollgate` has, as data, and how a command of a plugin is run in this process as the program would run it. */
+/**
+ * All commands of `tollgate` as data, and a function that runs a plugin's command in this process as the program does.
+ */
 
 import { reportFailure } from '../../cli/io.ts';
 import { runPluginCommand } from '../../cli/plugin-commands.ts';
@@ -16,7 +18,7 @@ interface Named {
   readonly subcommands?: readonly Named[];
 }
 
-/** What can be run, such as `keys create`. */
+/** Paths of executable commands, such as `keys create`. */
 function pathsOf(rows: readonly Named[]): readonly string[] {
   return rows.flatMap(({ name, run, load, subcommands = [] }) => [
     ...(run !== undefined || load !== undefined ? [name] : []),
@@ -26,7 +28,7 @@ function pathsOf(rows: readonly Named[]): readonly string[] {
 
 export const CORE_PATHS: readonly string[] = pathsOf(COMMANDS);
 
-/** The commands of the plugins of a configuration. */
+/** Commands of a configuration's plugins. */
 export async function readPluginPaths(configPath: string): Promise<readonly string[]> {
   const paths: string[] = [];
   const loaded = await loadConfig({ cwd: process.cwd(), env: {}, configPath });
@@ -36,7 +38,7 @@ export async function readPluginPaths(configPath: string): Promise<readonly stri
   return paths;
 }
 
-/** Runs a command of a plugin to its end. */
+/** Runs a plugin's command to its end. */
 export async function runInProcess(words: readonly string[], config: string, json: boolean): Promise<Finished> {
   const { terminal, out, err } = captureTerminal();
   const [name = '', ...args] = words;

@@ -6,7 +6,7 @@ import { runInProcess } from './cli-commands.ts';
 
 const LONG = 'x'.repeat(5000);
 
-/** Commands with an option whose value a test puts in; `text` are those that take any line. */
+/** Commands with options whose values a test inserts; `text` marks options that accept any line. */
 const OPTIONS: readonly (readonly [words: readonly string[], takes: readonly string[], text?: 'text'])[] = [
   [['usage'], ['from', 'to', 'last', 'period', 'tz', 'limit', 'after', 'by', 'sort', 'tag']],
   [['usage'], ['user', 'key', 'provider', 'session'], 'text'],
@@ -32,10 +32,10 @@ const OPTIONS: readonly (readonly [words: readonly string[], takes: readonly str
   [['models'], ['provider']],
 ];
 
-/** What no option takes, and what only options for any line of text take. */
+/** Values that every option rejects, and values that only options for any line of text accept. */
 const NEVER = ['', '\u0000', 'a\nb', '\u001b[2J', LONG];
 const TEXTS = ['__proto__', '../../etc/passwd', '-1', '99999999999999999999', '💥', "'; drop table x; --"];
-/** Those that are right for an option: the rest of them is wrong. */
+/** Options for which some of these values are valid; the others must reject them. */
 const RIGHT: readonly string[] = ['tpm', 'budget', 'soft'];
 
 const ARGS: readonly (readonly string[])[] = [
@@ -47,7 +47,7 @@ const ARGS: readonly (readonly string[])[] = [
   ],
 ];
 
-describe('odd words on the command line', function () {
+describe('invalid arguments on the command line', function () {
   this.timeout(900_000);
   const folder = useTempFolder('hostile-words');
   const config = path.join(folder, 'tollgate.config.json');
@@ -66,14 +66,14 @@ describe('odd words on the command line', function () {
 
   for (const [words, takes, kind] of OPTIONS)
     for (const name of takes)
-      it(`are refused with 2 and a sentence by "${words.join(' ')} --${name}"`, async () => {
+      it(`are refused with 2 and an explanation by "${words.join(' ')} --${name}"`, async () => {
         const odd = kind === 'text' ? NEVER : [...NEVER.slice(0, 2), ...TEXTS];
         for (const value of odd.filter((each) => !(RIGHT.includes(name) && /^9+$/.test(each))))
           await expectRefused([...words, `--${name}=${value}`]);
       });
 
   for (const words of ARGS)
-    it(`are refused with 2 and a sentence by "${words.join(' ')}"`, async () => {
+    it(`are refused with 2 and an explanation by "${words.join(' ')}"`, async () => {
       for (const value of [...NEVER, ...TEXTS]) await expectRefused([...words, '--', value]);
     });
 });

@@ -13,7 +13,7 @@ import { eventually } from '../support/wait.ts';
 const ROWS = 60_000;
 const SET = 'policies.test.people';
 
-/** An export of many rows: reading them in takes a while. */
+/** Export with many rows, so that its import takes a while. */
 function exported(): string {
   const sums = { balance: '0', spent: '0', credited: '0' };
   const rows = Array.from({ length: ROWS }, (_, n) => ({ is: 'member', set: SET, member: `m${n}` }));
@@ -38,7 +38,7 @@ describeWith('an import that is killed', { postgres: POSTGRES, initdb: INITDB, r
   });
 
   for (const kind of ['sqlite', 'postgres', 'redis'])
-    it(`leaves a ${kind} store that neither a gateway nor a command starts on, and says what to do (E50)`, async () => {
+    it(`leaves a ${kind} store that gateways and commands refuse, with the remedy (E50)`, async () => {
       const address = stores[kind] as StoreAddress;
       const config = path.join(folder, `${kind}.config.json`);
       const store = address.kind === 'sqlite' ? `sqlite:${address.folder}` : 'url' in address ? address.url : '';

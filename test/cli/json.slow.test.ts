@@ -6,9 +6,9 @@ import { type Finished, type Running, runCli, startCli } from '../support/proces
 import { CORE_PATHS, readPluginPaths, runInProcess } from './cli-commands.ts';
 
 interface Case {
-  /** Words behind the command with which it does something. `:key` and `:call` are a key and a call that there are. */
+  /** Arguments with which the command succeeds. `:key` and `:call` are replaced by an existing key and call. */
   readonly good: readonly string[];
-  /** Words with which it is refused; without them no words can be wrong. */
+  /** Arguments that are rejected; empty if no arguments can be wrong. */
   readonly bad: readonly string[];
 }
 
@@ -17,8 +17,10 @@ const NOTHING: Finished = { code: 0, stdout: '', stderr: '' };
 const NONE = { good: [], bad: UNKNOWN };
 
 /**
- * Those that print a document of another standard as it is, run until they are ended, run while no gateway does (`move-store.test.ts`) or ask
- * a vendor, receivers or npm (`add-plugin.slow.test.ts`, `reconcile.test.ts`, `model-updates.test.ts`, `notices.test.ts`), or want an option (`imported-keys.test.ts`).
+ * Commands tested elsewhere or not in JSON. Some print a document of another standard, or run until they are stopped.
+ * Others run without a gateway (`move-store.slow.test.ts`) or need an option (`imported-keys.test.ts`). The rest
+ * contact a vendor, receivers or npm (`add-plugin.slow.test.ts`, `reconcile.test.ts`, `model-updates.test.ts`,
+ * `notices.test.ts`).
  */
 const OTHERS: readonly string[] = [
   'start',
@@ -31,7 +33,7 @@ const OTHERS: readonly string[] = [
   'reconcile',
   'models update',
   'notices test',
-  // Of a sign-in at a gateway: login.slow.test.ts.
+  // Sign-in at a gateway: login.slow.test.ts.
   'login',
   'token',
   'logout',
@@ -97,13 +99,13 @@ const CASES: Readonly<Record<string, Case>> = {
 /** Commands of core that print a table. */
 const TABLES: readonly string[] = ['targets', 'providers', 'providers explain', 'plugins'];
 
-/** Columns of counts, and of words that may be numbers. */
+/** Columns of counts, and of words that may look like numbers. */
 const COUNTS =
   /^(?:ATTEMPTS|REQUESTS.*|ERRORS( %)?|TOKENS.*|CHARACTERS|CALLS AT ONCE|ROUTES|ORDER|WEIGHT|USER|NAME|VALUE|KEYS?)$/;
 const UNITS = / (?:USD|UTC|MS|S|%|TOKENS|USD\/M TOKENS)$|\/MIN$/;
 
 describe('every command of tollgate', function () {
-  // Some forty programs start, one after the other.
+  // About forty processes start in sequence.
   this.timeout(600_000);
   const folder = useTempFolder('cli-json');
   const config = path.join(folder, 'tollgate.config.json');
@@ -152,14 +154,14 @@ describe('every command of tollgate', function () {
     await gateway.finished;
   });
 
-  it('is in this test', () => {
+  it('is covered by this test', () => {
     expect(Object.keys(CASES)).to.have.members(
       [...CORE_PATHS, ...pluginPaths].filter((name) => !OTHERS.includes(name)),
     );
   });
 
   for (const name of Object.keys(CASES).filter((each) => each !== 'say')) {
-    it(`gives one document on stdout with --json: ${name}`, () => {
+    it(`prints one document on stdout with --json: ${name}`, () => {
       const { json } = results.get(name) ?? expect.fail();
       expect(json.code, json.stdout + json.stderr).to.equal(0);
       expect(json.stdout.trim().split('\n')).to.have.length(1);
@@ -168,7 +170,7 @@ describe('every command of tollgate', function () {
       expect(Object.keys(rest)).to.deep.equal(['data']);
     });
 
-    it(`gives one document of an error on stdout with --json, and 2: ${name}`, () => {
+    it(`prints one error document on stdout with --json, and exits with 2: ${name}`, () => {
       const { refused } = results.get(name) ?? expect.fail();
       expect(refused.code, refused.stdout + refused.stderr).to.equal(2);
       expect(refused.stdout.trim().split('\n')).to.have.length(1);
@@ -180,26 +182,26 @@ describe('every command of tollgate', function () {
         .and.not.match(/\bat .*\.ts:\d+/);
     });
 
-    it(`says in the head of a table what its numbers are: ${name}`, () => {
+    it(`has units in the heading of a table: ${name}`, () => {
       const { text } = results.get(name) ?? expect.fail();
       expect(numbersWithoutUnit(text.stdout)).to.deep.equal([]);
     });
   }
 
-  it('reads an option that the command above it has, too', async () => {
+  it('also reads an option of its parent command', async () => {
     const { code, stdout } = await runInProcess(['models', 'update', '--provider', 'nobody'], config, true);
     expect(code).to.equal(2);
     expect(JSON.parse(stdout)).to.have.nested.property('error.message').that.includes('no provider "nobody"');
   });
 
-  it('refuses sound on stdout beside --json', async () => {
+  it('refuses sound on stdout together with --json', async () => {
     const { code, stdout } = await runInProcess(['say', 'hello'], config, true);
     expect(code).to.equal(2);
     expect(JSON.parse(stdout)).to.have.nested.property('error.message').that.includes('-o');
   });
 });
 
-/** Heads of columns whose cells are numbers or times, and that do not say of what. */
+/** Headings of columns that contain numbers or times and have no unit. */
 function numbersWithoutUnit(text: string): readonly string[] {
   const lines = text.split('\n');
   const at = lines.findIndex((line) => /^[A-Z][A-Z /%]+ {2}/.test(line) && line === line.toUpperCase());

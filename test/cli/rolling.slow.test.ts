@@ -4,14 +4,14 @@ import { useTempFolder } from '../support/folders.ts';
 import { eventually, until } from '../support/wait.ts';
 import { connectThroughKills, connectThroughStops, startRolling } from './rolling.ts';
 
-describe('a worker, whose connections the first process has accepted', function () {
+describe('a worker with connections that the primary process accepted', function () {
   this.timeout(600_000);
   const folder = useTempFolder('rolling-bounds');
 
-  it('has the bounds of a gateway of one process: connections, and requests that come too slowly', async () => {
-    // All connections are there long before the first request is too slow.
+  it('has the limits of a single process: connections, and slow requests', async () => {
+    // All connections open well before the first request times out.
     const gateway = await startRolling(folder, { maxConnections: 3, requestTimeout: '8s' });
-    /** Ten connections whose requests never end; answers what the gateway said to those that it took. */
+    /** Opens ten connections with unfinished requests; returns the gateway's responses to the accepted ones. */
     const connectTen = async (): Promise<readonly string[]> => {
       const closed = new Set<net.Socket>();
       const texts = new Map<net.Socket, string>();
@@ -27,7 +27,7 @@ describe('a worker, whose connections the first process has accepted', function 
     };
     try {
       await gateway.workers();
-      // A worker may not have noticed yet that a connection of before is gone, which counts until then.
+      // A worker may still count a previous connection until it notices its end.
       await eventually(async () => {
         const answered = await connectTen();
         for (const text of answered) expect(text).to.match(/^HTTP\/1\.1 408 /);

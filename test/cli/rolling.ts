@@ -4,22 +4,22 @@ import path from 'node:path';
 import { type Running, startCli } from '../support/processes/cli.ts';
 import { until } from '../support/wait.ts';
 
-/** A worker of the sources compiles itself at its start, which takes a busy machine minutes. */
+/** A worker of the sources compiles itself at its start, which takes minutes on a busy machine. */
 const BOUND_MS = 300_000;
 
-/** A plugin by which a test finds the workers. */
+/** Plugin that returns the process id of a worker. */
 const TELLS_PID = `export default { name: 'pid', kind: 'policy', apiVersion: 1, setup(api) {
   api.route({ method: 'GET', path: '/test/pid', summary: 'Process id', auth: 'none', responses: { 200: 'The id.' },
     handler(ctx) { ctx.body = String(process.pid); } });
 } };`;
 
-/** A gateway of two workers, whose workers are ended while connections come. */
+/** Gateway of two workers, which tests stop or kill while clients connect. */
 export interface RollingGateway {
   readonly running: Running;
   readonly port: number;
-  /** Opens a connection, asks once and answers the body; or what went wrong. */
+  /** Opens a connection and sends one request; returns the body or the error. */
   connect(): Promise<string>;
-  /** Waits until two workers answer and answers their process ids. */
+  /** Waits until two workers respond; returns their process ids. */
   workers(): Promise<readonly number[]>;
 }
 
@@ -63,7 +63,7 @@ function getPid(port: number): Promise<string> {
   });
 }
 
-/** Workers are killed, with nothing in flight, and so many connections are made at the same moment; answers what failed of them. */
+/** Kills idle workers and opens connections at the same moment; returns the failures. */
 export async function connectThroughKills(
   gateway: RollingGateway,
   { rounds, isAll, connections }: { readonly rounds: number; readonly isAll: boolean; readonly connections: number },
@@ -78,7 +78,7 @@ export async function connectThroughKills(
   return failed;
 }
 
-/** Workers are stopped one after the other, while connections are made all the time; answers how many and what failed of them. */
+/** Stops the workers one by one while connections are opened continuously; returns their number and the failures. */
 export async function connectThroughStops(
   gateway: RollingGateway,
   rounds: number,

@@ -45,7 +45,7 @@ describe('the program with server.tls', function () {
   };
   const lines = (msg: string): readonly string[] =>
     (running?.stdout() ?? '').split('\n').filter((line) => line.includes(msg));
-  /** The certificates that new connections see; as many as reach every worker. */
+  /** Certificates on new connections; enough connections to reach every worker. */
   const shown = async (): Promise<readonly string[]> => {
     const answers = await Promise.all(Array.from({ length: 12 }, () => requestTls(url, '/readyz', trust)));
     return [...new Set(answers.map(({ serial }) => serial))];
@@ -73,7 +73,7 @@ describe('the program with server.tls', function () {
     expect((await finished).code).to.equal(0);
   });
 
-  it('refuses a key of another certificate, in check and start with the same words', async () => {
+  it('refuses a key of another certificate, in check and start with the same message', async () => {
     await configure(TLS);
     await writeFile(path.join(own, 'tls.key'), second.key);
     const [checked, started] = [await runCli(['check'], own), await runCli(['start'], own)];
@@ -95,7 +95,7 @@ describe('the program with server.tls', function () {
     await eventually(async () => expect(lines('names a certificate that ended on')).to.have.lengthOf(1));
   });
 
-  it('warns once where it listens beyond this machine without TLS or a trusted proxy', async () => {
+  it('warns once if it listens beyond this machine without TLS or a trusted proxy', async () => {
     await configure('  workers: 2\n');
     await start(['--host', '0.0.0.0']);
     const told = () => lines('server.host listens on 0.0.0.0 without TLS');

@@ -43,9 +43,9 @@ describe('tollgate top', function () {
     await vendor?.close();
   });
 
-  it('prints one report where there is no terminal: calls, spend, budgets, targets, failures', async () => {
+  it('prints one report without a terminal: calls, spend, budgets, targets, failures', async () => {
     await eventually(async () => {
-      // Within the last minute, however busy this machine is.
+      // Repeats the call, so that it is within the last minute on a busy machine.
       await call('dead/m');
       const { code, stdout, stderr } = await runCli(['top'], installed.folder);
       expect(code, stderr).to.equal(0);
@@ -80,7 +80,7 @@ describe('tollgate top', function () {
     ['q', 'q'],
     ['Ctrl-C', '\u0003'],
   ] as const)
-    it(`draws in place on a terminal, ends at ${what}, and leaves the terminal as it was`, async () => {
+    it(`draws in place on a terminal, ends at ${what}, and restores the terminal`, async () => {
       const node = `stty cols 80 rows 24; "${process.execPath}" --import "${import.meta.resolve('tsx/esm')}" "${MAIN}" top; echo "CODE $?"; stty -a`;
       const child = spawn('script', ['-qec', node, '/dev/null'], {
         cwd: installed.folder,
@@ -92,7 +92,7 @@ describe('tollgate top', function () {
       });
       const closed = new Promise((resolve) => child.once('close', resolve));
       try {
-        // Two frames, the second drawn over the first.
+        // Two frames; the second overwrites the first.
         await eventually(async () => expect(text.split('\u001b[H').length).to.be.above(2));
         child.stdin.write(key);
         await eventually(async () => expect(text).to.match(/CODE 0[\s\S]*-?echo\b/));
@@ -109,13 +109,13 @@ describe('tollgate top', function () {
       const lines = frame.replaceAll('\u001b[K', '').replaceAll('\u001b[J', '').replaceAll('\r', '').split('\n');
       expect(lines).to.have.length.of.at.most(24);
       for (const line of lines) expect([...line].length, line).to.be.at.most(80);
-      // What stty says afterwards: lines are read whole, and echoed.
+      // Output of stty afterwards: canonical mode and echo are on.
       expect(text.slice(left))
         .to.match(/(^|\s)icanon\b/m)
         .and.match(/(^|\s)echo\b/m);
     });
 
-  it('says what to do when no gateway runs', async () => {
+  it('explains what to do when no gateway runs', async () => {
     await gateway.stop();
     const { code, stderr } = await runCli(['top'], installed.folder);
     expect(code).to.equal(69);

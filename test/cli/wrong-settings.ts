@@ -1,13 +1,13 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are the texts that a configuration holds.
 
-/** A configuration that the schemas of single values take, and that no gateway can start with. */
+/** Configuration that passes the schemas of single values and that no gateway can start with. */
 export interface WrongSettings {
   readonly title: string;
   readonly text: string;
-  /** Files beside it. */
+  /** Additional files in the folder of the configuration. */
   readonly files?: Readonly<Record<string, string>>;
   readonly env?: Readonly<Record<string, string>>;
-  /** How the problem begins, behind the file's name. */
+  /** Beginning of the problem, after the file's name. */
   readonly says: string;
 }
 
@@ -19,7 +19,7 @@ const jwt = (text: string): string => `auth:\n  jwt: { ${text} }\n`;
 const CLIENT = 'issuer: https://idp.example, clientId: gate';
 const openid = (text: string): string => `auth:\n  openid: { ${text} }\n`;
 
-/** What only plugins know to be wrong. */
+/** Problems that only plugins detect. */
 export const WRONG_SETTINGS: readonly WrongSettings[] = [
   {
     title: 'a pepper that is short',
@@ -311,7 +311,7 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
   },
 ];
 
-/** A plugin with the route `/same`. */
+/** Plugin with the route `/same`. */
 function plugin(name: string): string {
   return `export default { name: '${name}', kind: 'policy', apiVersion: 1, setup(api) {
     api.route({ method: 'GET', path: '/same', summary: 's', auth: 'none', responses: { 200: 'ok' }, handler() {} }) } }`;

@@ -1,17 +1,17 @@
 import path from 'node:path';
 import type { Move, VendorRequest } from './scripted-vendor.ts';
 
-/** A coding agent: what it is told to do, and the moves of a model that does it. */
+/** Coding agent: its task, and the responses of a model that performs it. */
 export interface AgentRow {
-  /** The model that it is set up with. */
+  /** Model of its set-up. */
   readonly model: string;
-  /** In place of the last line of its set-up. */
+  /** Replaces the last line of its set-up. */
   readonly command: string;
   /** Changes a file of its set-up. */
   edit?(text: string): string;
-  /** A tool, by a part of its name, and its input; one after the other. */
+  /** Tool calls in order: a part of the tool's name, and the input. */
   readonly loop: readonly (readonly [tool: RegExp, input: (folder: string) => object])[];
-  /** What the gateway must have logged. */
+  /** Expected log entry of the gateway. */
   readonly logs?: string;
 }
 
@@ -112,7 +112,10 @@ export const AGENTS: Readonly<Record<string, AgentRow>> = Object.freeze({
   },
 });
 
-/** What a model does next that follows the loop of an agent; it greets where it has no tools, as for titles. */
+/**
+ * Next response of a model that follows an agent's loop. It sends a greeting if the request has no tools, as requests
+ * for titles do.
+ */
 export function moveOf({ loop }: AgentRow, folder: string, { messages, tools = [] }: VendorRequest): Move {
   const names = tools.flatMap((tool) => (tool.function ? [tool.function.name] : []));
   const step = loop[messages.filter(({ role }) => role === 'tool').length];

@@ -9,14 +9,14 @@ export interface Finished {
   readonly stderr: string;
 }
 
-/** Runs a program to its end, or to its time limit. */
+/** Runs a program to its end or its time limit. */
 export function runProgram(
   [program = '', ...args]: readonly string[],
   options: { readonly cwd: string; readonly env: NodeJS.ProcessEnv; readonly withinMs: number },
 ): Promise<Finished> {
   const { cwd, env, withinMs } = options;
   return new Promise((resolve) => {
-    // A group of its own: what the program starts ends with it.
+    // A process group of its own, so that child processes end with the program.
     const child = spawn(program, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
     let stdout = '';
     let stderr = '';
@@ -40,12 +40,12 @@ export function runProgram(
   });
 }
 
-/** Where packages are installed; a folder of `TOLLGATE_CLIENTS_DIR` is used again. */
+/** Folder of the installed packages; a folder in `TOLLGATE_CLIENTS_DIR` is reused. */
 export const CLIENTS_FOLDER = process.env['TOLLGATE_CLIENTS_DIR'] ?? path.join(os.tmpdir(), 'tollgate-clients');
 
 const INSTALL_MS = 300_000;
 
-/** Installs exact versions into a folder of their own; returns why it could not, or undefined. */
+/** Installs exact versions into their own folder; returns the reason of a failure, or undefined. */
 export async function install(id: string, packages: readonly string[]): Promise<string | undefined> {
   const folder = folderOf(id);
   const stamp = path.join(folder, '.installed');
@@ -62,7 +62,7 @@ export async function install(id: string, packages: readonly string[]): Promise<
   return undefined;
 }
 
-/** Without what npm set for the script that runs this, such as that of this repository's .npmrc. */
+/** Environment without npm's variables, such as those from this repository's .npmrc. */
 function installEnv(): NodeJS.ProcessEnv {
   const own = Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name));
   return { ...Object.fromEntries(own), PATH: `${programsOf('node')}:${process.env['PATH']}` };
@@ -72,7 +72,7 @@ export function folderOf(id: string): string {
   return path.join(CLIENTS_FOLDER, id);
 }
 
-/** The folder of a client's programs. */
+/** Folder with the programs of a client. */
 export function programsOf(id: string): string {
   return path.join(folderOf(id), 'node_modules', '.bin');
 }

@@ -4,14 +4,17 @@ import { startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import type { Piece } from '../support/vendors/vendor-wires.ts';
 import type { Move, ScriptedVendor, VendorMessage, VendorRequest } from './scripted-vendor.ts';
 
-/** Models of OpenAI as of November 2026 whose tools come with reasoning by the Responses API only, or that have no other. */
+/**
+ * OpenAI models as of November 2026 that support tools with reasoning only through the Responses API, or that have no
+ * other API.
+ */
 export const OPENAI_MODELS = Object.freeze([
   ...['gpt-6-astra', 'gpt-6.1-sol', 'gpt-6.1-terra', 'gpt-6-sol', 'gpt-5.6-sol', 'gpt-5.5', 'gpt-5.3-codex'],
 ]);
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** A vendor that refuses what OpenAI refuses, and whose model makes the moves that a script chooses. */
+/** Vendor that rejects what OpenAI rejects. A script chooses the model's responses. */
 export async function startOpenaiVendor(choose: (request: VendorRequest) => Move): Promise<ScriptedVendor> {
   const requests: VendorRequest[] = [];
   const upstream = await startScriptedUpstream(
@@ -26,7 +29,7 @@ export async function startOpenaiVendor(choose: (request: VendorRequest) => Move
 
 const listOf = (value: unknown): readonly Body[] => (Array.isArray(value) ? (value as Body[]) : []);
 
-/** A request of either API as one of chat completions. */
+/** Converts a request of either API to chat completions. */
 function readRequest(body: Body): VendorRequest {
   if ('messages' in body) return body as unknown as VendorRequest;
   const { model, input, tools, max_output_tokens: limit } = body;
@@ -42,7 +45,7 @@ function readRequest(body: Body): VendorRequest {
 
 function messageOf(item: Body): readonly VendorMessage[] {
   const { type, role, content } = item;
-  // A message may leave its type out, as that of the AI SDK does.
+  // `type` of a message is optional; the AI SDK omits it.
   if (type === 'message' || (type === undefined && role !== undefined)) return [{ role: String(role), content }];
   const id = String(item['call_id']);
   if (type === 'function_call_output' || type === 'custom_tool_call_output')

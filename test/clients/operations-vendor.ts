@@ -12,9 +12,9 @@ import {
 // biome-ignore lint/suspicious/noExplicitAny: bodies are looked into, whatever their shape
 type Loose = any;
 
-/** A vendor of every operation beside chat, by OpenAI's, Anthropic's, Google's and Jina's published wires. */
+/** Vendor of every operation other than chat, with the published formats of OpenAI, Anthropic, Google and Jina. */
 export interface OperationsVendor {
-  /** Without a version at its end. */
+  /** URL without a version. */
   readonly url: string;
   readonly realtimeUrl: string;
   close(): Promise<void>;
@@ -24,7 +24,7 @@ const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwA
 type Response = Buffer | string | Script;
 
 const HELLO = 'Hello there, friend.';
-/** Of length 1, and whole as float32. */
+/** Vectors of length 1, exact as float32. */
 const VECTORS = [
   [1, 0, 0],
   [0, 1, 0],
@@ -61,7 +61,7 @@ const SPOKEN_EVENTS = [
   { type: 'transcript.text.done', text: HELLO, usage: { type: 'tokens', input_tokens: 9, output_tokens: 3 } },
 ];
 
-/** The operations that are one request and one response, by the end of the path. */
+/** Operations with one request and one response, by the end of the path. */
 const SINGLE: Readonly<Record<string, (request: RecordedRequest) => Response>> = Object.freeze({
   embeddings(request) {
     const { model, input } = request.json() as Loose;
@@ -70,7 +70,7 @@ const SINGLE: Readonly<Record<string, (request: RecordedRequest) => Response>> =
   },
   'images/generations': (request) =>
     (request.json() as Loose).stream === true ? sse(...IMAGE_EVENTS) : answer(200, IMAGES),
-  // The image of the client has to arrive as it was.
+  // The client's image must arrive unchanged.
   'images/edits': ({ body }) =>
     body.includes(Buffer.from(PNG, 'base64')) ? answer(200, IMAGES) : answer(400, { error: { message: 'No image.' } }),
   'audio/transcriptions': ({ body }) =>
@@ -99,7 +99,7 @@ const jsonl = (lines: readonly object[]): string => {
   return `HTTP/1.1 200 OK\r\ncontent-type: application/jsonl\r\ncontent-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`;
 };
 
-/** Files and batches by OpenAI's wire; a batch has ended when it is looked at. */
+/** Files and batches in OpenAI's format; a batch is complete when it is requested. */
 function createOpenaiBatches(): (request: RecordedRequest) => Response {
   const files = new Map<string, readonly Loose[]>();
   const batches = new Map<string, Loose>();
@@ -135,7 +135,10 @@ function createOpenaiBatches(): (request: RecordedRequest) => Response {
   };
 }
 
-/** A line of results for a line of requests. Source: https://platform.openai.com/docs/api-reference/batch/request-output */
+/**
+ * Returns the result line of a request line. Source:
+ * https://platform.openai.com/docs/api-reference/batch/request-output
+ */
 const resultOf = ({ custom_id, body: { model } }: Loose): object => ({
   ...{ id: `batch_req_${custom_id}`, custom_id, error: null },
   response: {
@@ -191,7 +194,9 @@ function createAnthropicBatches(): (request: RecordedRequest) => Response {
   };
 }
 
-/** Google's embeddings and batches. Sources: https://ai.google.dev/api/embeddings, https://ai.google.dev/api/batch-api */
+/**
+ * Google's embeddings and batches. Sources: https://ai.google.dev/api/embeddings, https://ai.google.dev/api/batch-api
+ */
 function createGoogle(): (request: RecordedRequest) => Response {
   const batches = new Map<string, Loose>();
   return ({ path: at, json }) => {

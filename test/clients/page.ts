@@ -33,17 +33,17 @@ export function rowOf({ title, format }: Pick<ClientRun, 'title' | 'format'>): s
   return `${title} | ${format}`;
 }
 
-/** The matrix as the page has it. */
+/** Reads the matrix from the page. */
 export function readMatrix(): Matrix {
   return readCells(MATRIX, 2, BEHAVIOURS);
 }
 
-/** What came of operations beside chat as the page has it: cells by client, then by operation. */
+/** Reads the results of operations other than chat from the page: cells by client, then by operation. */
 export function readOperations(): Matrix {
   return readCells(BESIDE_CHAT, 1, OPERATIONS);
 }
 
-/** A table with notes, whose first columns, `named` of them, name the client. */
+/** Reads a table with notes. The first `named` columns name the client. */
 function readCells(place: RegExp, named: number, columns: readonly string[]): Matrix {
   const [, , text = ''] = place.exec(readFileSync(PAGE, 'utf8')) ?? [];
   const lines = text.split('\n');
@@ -55,7 +55,7 @@ function readCells(place: RegExp, named: number, columns: readonly string[]): Ma
     .map((line) => line.slice(2, -2).split(' | '));
   return Object.fromEntries(
     rows.map((cells) => {
-      // By name: the page may be older than a column.
+      // Reads columns by name, because the page may lack a new column.
       const own = columns.flatMap((column) => {
         const [, word = NOT_RUN, note] =
           /^\**(.*?)\**(?: \((\d+)\))?$/.exec(cells[head.indexOf(column)] ?? NOT_RUN) ?? [];
@@ -66,22 +66,22 @@ function readCells(place: RegExp, named: number, columns: readonly string[]): Ma
   );
 }
 
-/** What came of loops of tools on OpenAI's models as the page has it: words by client, then by model. */
+/** Reads the results of tool loops on OpenAI's models from the page: words by client, then by model. */
 export function readModels(): Matrix {
   return readLoops(MODELS, 1);
 }
 
-/** The same of loops on dear models with a small budget, by client and format. */
+/** Reads the results of tool loops on expensive models with a small budget, by client and format. */
 export function readBudgets(): Matrix {
   return readLoops(BUDGETS, 2);
 }
 
-/** The same of loops on self-hosted models whose chat templates are enforced. */
+/** Reads the results of tool loops on self-hosted models with enforced chat templates. */
 export function readTemplates(): Matrix {
   return readLoops(SELF_HOSTED, 2);
 }
 
-/** A table whose first columns, `named` of them, name the client. */
+/** Reads a table whose first `named` columns name the client. */
 function readLoops(place: RegExp, named: number): Matrix {
   const [, , text = ''] = place.exec(readFileSync(PAGE, 'utf8')) ?? [];
   const [head = [], , ...rows] = text
@@ -95,13 +95,13 @@ function readLoops(place: RegExp, named: number): Matrix {
   );
 }
 
-/** The set-up of every client as the page has it. */
+/** Reads the set-up of every client from the page. */
 export function readSetUpPart(): string {
   const [, , text = ''] = SET_UP.exec(readFileSync(PAGE, 'utf8')) ?? [];
   return text;
 }
 
-/** What a run found out, by table. */
+/** Results of a run, by table. */
 interface Found {
   readonly matrix: Matrix;
   readonly models: Matrix;

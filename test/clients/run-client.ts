@@ -21,26 +21,26 @@ import {
   type TemplateModel,
 } from './table.ts';
 
-/** What became of one behaviour; nothing where it works. */
+/** Result of one behaviour; without a problem it works. */
 export interface Outcome {
   readonly behaviour: string;
   readonly problem?: string;
 }
 
-/** Whether the vendor behind the gateway speaks another format than the client, or the same. */
+/** Route to the vendor: its format differs from the client's, or is the same. */
 type Lane = 'translated' | 'native';
 
-/** A model of OpenAI's, at a vendor that refuses what OpenAI refuses. */
+/** OpenAI model, at a vendor that rejects what OpenAI rejects. */
 interface OpenaiModel {
   readonly openai: string;
 }
 
-/** A dear model of a vendor's own format, for users who have {@link BUDGET_USD} a day. */
+/** Expensive model of a vendor with its own format, for users with {@link BUDGET_USD} a day. */
 interface OnBudget {
   readonly dear: DearModel;
 }
 
-/** A self-hosted model behind a server that enforces its chat template. */
+/** Self-hosted model behind a server that enforces its chat template. */
 interface OnTemplate {
   readonly selfHosted: TemplateModel;
 }
@@ -62,7 +62,7 @@ const MODEL_OF = Object.freeze({
   cohere: 'gpt-5.5',
 });
 
-/** Where a client runs. */
+/** Working environment of a client. */
 interface Place {
   readonly home: string;
   readonly project: string;
@@ -74,15 +74,15 @@ interface Rig extends Omit<Place, 'remove'> {
   readonly gateway: TestGateway;
   readonly provider: string;
   readonly vendor: ScriptedVendor;
-  /** What the model does from now on. */
+  /** Sets the model's next responses. */
   follow(choose: (request: VendorRequest) => Move): void;
   stop(): Promise<void>;
 }
 
-/** Gateways between a client and the vendor, and the model as the first one knows it. */
+/** Gateways between a client and the vendor, and the model's name at the first one. */
 interface Gateways {
   readonly gateway: TestGateway;
-  /** What models that an SDK names begin with. */
+  /** Prefix of model names in an SDK. */
   readonly provider: string;
   stop(): Promise<void>;
 }
@@ -90,7 +90,7 @@ interface Gateways {
 const ALIASES = ['gpt-5.5', 'gpt-6-sol', 'claude-opus-5-5', 'gemini-3.8-flash'];
 const aliasesOf = (model: string) => Object.fromEntries(ALIASES.map((name) => [name, model]));
 
-/** The vendor speaks chat alone: every other format is translated. */
+/** The vendor supports only chat completions: every other format is translated. */
 async function startTranslated(baseUrl: string, names: readonly string[] = []): Promise<Gateways> {
   const scripted = { plugin: 'openai-compatible', baseUrl, apiKey: 'k', models: ['*'] };
   const own = Object.fromEntries(names.map((name) => [name, 'scripted/m']));
@@ -98,7 +98,7 @@ async function startTranslated(baseUrl: string, names: readonly string[] = []): 
   return { gateway, provider: 'scripted', stop: () => gateway.stop() };
 }
 
-/** The vendor speaks the client's format, since it is a gateway itself. */
+/** The vendor is another gateway, which supports the client's format. */
 async function startNative(baseUrl: string, format: ClientRun['format']): Promise<Gateways> {
   const inner = await startTranslated(baseUrl);
   const native = NATIVE[format];
@@ -128,7 +128,7 @@ const NATIVE: Readonly<
   cohere: { plugin: 'cohere', path: '' },
 });
 
-/** Whether the vendor behind the gateway speaks another format than the client, or the same, where a provider has it. */
+/** Routes to the vendor: translated, and native if a provider has the format. */
 export function lanesOf({ format }: ClientRun): readonly Lane[] {
   return NATIVE[format] ? ['translated', 'native'] : ['translated'];
 }
@@ -144,7 +144,7 @@ const SMALL_PLAN = Object.freeze({
   defaultPlan: 'small',
 });
 
-/** Anthropic's format is spoken by a gateway before the scripted vendor; OpenAI's by the vendor itself. */
+/** For Anthropic's format, a gateway translates to the scripted vendor. The vendor itself has OpenAI's format. */
 async function startOnBudget(baseUrl: string, dear: DearModel): Promise<Gateways> {
   const [vendor = '', model = ''] = dear.split('/');
   if (vendor === 'openai') return startOpenai(baseUrl, model, SMALL_PLAN);
@@ -208,10 +208,10 @@ function createPlace(row: ClientRow): Place {
     ...{ home, project, remove: () => rmSync(folder, { recursive: true, force: true }) },
     env: {
       ...{ PATH: `${programsOf('node')}:${programsOf(row.id)}:${process.env['PATH']}`, HOME: home, TERM: 'dumb' },
-      // Nothing of a client is to leave the loopback.
+      // No request of a client may leave the loopback.
       ...{ CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1', DISABLE_AUTOUPDATER: '1', NO_COLOR: '1', CI: '1' },
       ...{ HTTPS_PROXY: 'http://127.0.0.1:9', NO_PROXY: '127.0.0.1,localhost' },
-      // Without the process that Cline leaves behind, for all sessions of a machine.
+      // Avoids the process that Cline otherwise leaves running for all sessions of a machine.
       CLINE_SESSION_BACKEND_MODE: 'local',
     },
   };
@@ -234,7 +234,7 @@ export async function runClient(row: ClientRow, run: ClientRun, lane: Lane): Pro
   }
 }
 
-/** Runs one loop of tools on a model of OpenAI's; returns what went wrong. */
+/** Runs one tool loop on an OpenAI model; returns the problem. */
 export async function runToolLoop(row: ClientRow, run: ClientRun, model: string): Promise<string | undefined> {
   const rig = await startRig(row, run, { openai: model });
   try {
@@ -244,7 +244,7 @@ export async function runToolLoop(row: ClientRow, run: ClientRun, model: string)
   }
 }
 
-/** Runs one loop of tools on a self-hosted model whose chat template is enforced; returns what went wrong. */
+/** Runs one tool loop on a self-hosted model with an enforced chat template; returns the problem. */
 export async function runOnTemplate(row: ClientRow, run: ClientRun, model: TemplateModel): Promise<string | undefined> {
   const rig = await startRig(row, run, { selfHosted: model });
   try {
@@ -254,7 +254,7 @@ export async function runOnTemplate(row: ClientRow, run: ClientRun, model: Templ
   }
 }
 
-/** Runs one loop of tools on a dear model with a small budget, of which no request may ask more than there is; returns what went wrong. */
+/** Runs one tool loop on an expensive model with a small budget, which no request may exceed; returns the problem. */
 export async function runOnBudget(row: ClientRow, run: ClientRun, dear: DearModel): Promise<string | undefined> {
   const rig = await startRig(row, run, { dear });
   try {
@@ -276,7 +276,7 @@ async function loopOn(rig: Rig, row: ClientRow, run: ClientRun, model: string): 
   return outcome ? outcome.problem : 'it reported nothing';
 }
 
-/** The lines of the documentation, run as they stand there. */
+/** Runs the lines of the documentation unchanged. */
 async function runSetUp(rig: Rig, row: ClientRow, run: ClientRun, model: string, edit?: AgentRow['edit']) {
   const { language, lines } = applySetUp(run.setup, valuesOf(rig, model), rig, edit);
   if (language === 'sh') return told(await runShell(rig, lines, SET_UP_MS), HELLO);
@@ -299,7 +299,7 @@ async function runAgent(rig: Rig, run: ClientRun, agent: AgentRow): Promise<read
   ];
 }
 
-/** A response that breaks off, then one too many requests: the agent is to try again, and to finish. */
+/** An interrupted response, then a 429: the agent must retry and finish. */
 async function runErrors(rig: Rig, run: ClientRun, agent: AgentRow): Promise<Omit<Outcome, 'behaviour'>> {
   const moves: Move[] = [
     { text: 'One two three ', breaksOff: true },
@@ -338,7 +338,7 @@ async function runScript(
   return reportOf(row, { script, client }, rig.gateway, { ...rig, env: { ...rig.env, ...env } });
 }
 
-/** What an SDK's script reports. */
+/** Parses the report of an SDK's script. */
 async function reportOf(
   row: ClientRow,
   { script, client }: { readonly script: string; readonly client: string | undefined },
@@ -356,10 +356,10 @@ async function reportOf(
   return lines.map((line) => JSON.parse(line) as Outcome);
 }
 
-/** Runs what an SDK has beside chat before a vendor of every operation. */
+/** Runs an SDK's operations other than chat against a vendor of every operation. */
 export async function runOperations(row: ClientRow, run: OperationsRun): Promise<readonly Outcome[]> {
   const vendor = await startOperationsVendor();
-  // OpenAI's client of realtime insists on TLS.
+  // OpenAI's realtime client requires TLS.
   const { cert, key } = createSelfSigned();
   const gateway = await startGateway(operationsConfig(vendor), { files: { 'tls.crt': cert, 'tls.key': key } });
   const { remove, project, env } = createPlace(row);

@@ -73,14 +73,15 @@ for (const row of chosen) {
     operations[run.title] = cells;
     printCells(`${run.title}, beside chat`, { cells, start });
   }
+  // After each client: a run that is stopped keeps what it found.
+  writePage({ matrix, models, budgets, operations, templates });
 }
-writePage({ matrix, models, budgets, operations, templates });
 console.log(
   red === 0 ? 'docs/clients.md is written; nothing fails.' : `docs/clients.md is written; ${red} cells fail.`,
 );
 process.exit(red === 0 ? 0 : 1);
 
-/** Says what came of a row, and counts what failed. */
+/** Prints the result of a row, and counts its failures. */
 function printCells(
   title: string,
   of: { readonly cells: Readonly<Record<string, string>>; readonly start: number; readonly state?: string | undefined },
@@ -93,7 +94,7 @@ function printCells(
   for (const [behaviour, cell] of failed) console.log(`       ${behaviour} ${cell}`);
 }
 
-/** A loop of tools on each model; returns its cells by model. */
+/** Runs a tool loop on each model; returns its cells by model. */
 async function runLoops<Model extends string>(
   { title }: ClientRun,
   names: readonly Model[],
@@ -111,7 +112,7 @@ async function runLoops<Model extends string>(
   return cells;
 }
 
-/** What fails on either lane fails. */
+/** A behaviour fails if it fails on either route. */
 async function runOnLanes(row: ClientRow, run: ClientRun): Promise<readonly Outcome[]> {
   const known = run.ofClient ?? {};
   const outcomes: Outcome[] = [];
@@ -139,7 +140,7 @@ function cellsOf(
   );
 }
 
-/** What is refused on purpose must be refused: a client that gets through all the same is a finding, too. */
+/** An intended refusal must occur: a client that succeeds all the same is a finding too. */
 function cellOf(problem: string | undefined, known: Record<'emulated' | 'refused' | 'ofClient', string | undefined>) {
   const { emulated, refused, ofClient } = known;
   if (refused !== undefined) return problem === undefined ? 'fails: it is not refused' : `refused: ${refused}`;

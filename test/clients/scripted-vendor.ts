@@ -2,14 +2,14 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Template, templateError } from '../support/vendors/chat-templates.ts';
 
-/** A chat request as it arrives at the vendor, as far as scripts look at it. */
+/** Chat request at the vendor, reduced to the fields that scripts read. */
 export interface VendorRequest {
   readonly model: string;
   readonly stream?: boolean;
   readonly messages: readonly VendorMessage[];
   readonly tools?: readonly { readonly function?: { readonly name: string } }[];
   readonly response_format?: { readonly type: string };
-  /** The most output that it may make, by either name. */
+  /** Output limit, by either name. */
   readonly max_tokens?: number;
   readonly max_completion_tokens?: number;
 }
@@ -21,22 +21,22 @@ export interface VendorMessage {
   readonly tool_call_id?: string;
 }
 
-/** What the model does next. */
+/** Next response of the model. */
 export interface Move {
   readonly text?: string;
   readonly reasoning?: string;
   readonly calls?: readonly { readonly name: string; readonly input: object }[];
-  /** Goes on a word at a time until the connection closes. */
+  /** Streams word by word until the connection closes. */
   readonly isEndless?: boolean;
-  /** The connection breaks after the words. */
+  /** Cuts the connection after the text. */
   readonly breaksOff?: boolean;
-  /** An error in place of a response. */
+  /** Error in place of a response. */
   readonly error?: { readonly status: number; readonly headers?: Readonly<Record<string, string>> };
 }
 
-/** A vendor of OpenAI's chat wire whose model makes the moves that a script chooses by what it is sent. */
+/** Vendor with OpenAI's chat format. A script chooses the model's response to each request. */
 export interface ScriptedVendor {
-  /** Ends in `/v1`; `/v1/closed` says how many endless streams were closed by the caller. */
+  /** URL that ends in `/v1`. `/v1/closed` returns how many endless streams the caller closed. */
   readonly url: string;
   readonly requests: readonly VendorRequest[];
   close(): Promise<void>;
@@ -44,7 +44,7 @@ export interface ScriptedVendor {
 
 const WORD_MS = 20;
 
-/** Starts a vendor that refuses what the chat template of its model refuses. */
+/** Starts a vendor that rejects requests that its model's chat template rejects. */
 export async function startScriptedVendor(
   choose: (request: VendorRequest) => Move,
   template: Template = 'qwen',
@@ -118,7 +118,7 @@ interface RerankRequest {
   readonly top_n?: number;
 }
 
-/** The documents that say hello first. */
+/** Ranks documents that contain hello first. */
 function reranked({ model, documents, top_n: most = documents.length }: RerankRequest, nth: number): object {
   const scored = documents.map((text, index) => ({ index, relevance_score: /hello/i.test(text) ? 0.9 : 0.1 }));
   const results = scored.toSorted((one, other) => other.relevance_score - one.relevance_score).slice(0, most);

@@ -1,6 +1,6 @@
 import type { Move, VendorMessage, VendorRequest } from './scripted-vendor.ts';
 
-/** What the model says to the SDKs, by the words of the last user message; `sdk/behaviours.mjs` has the other side. */
+/** Model responses to the SDKs, by the words of the last user message; `sdk/behaviours.mjs` has the requests. */
 export function createSdkMoves(): (request: VendorRequest) => Move {
   const limited = new Set<string>();
   return (request) => {
@@ -23,7 +23,7 @@ export function createSdkMoves(): (request: VendorRequest) => Move {
   };
 }
 
-/** By the schema of the response, or by that of a tool whose name says so: some clients have no other way. */
+/** Responds by the response schema, or by a tool whose name contains "json", because some clients have no other way. */
 function person({ tools = [], response_format: format }: VendorRequest): Move {
   const input = { name: 'Ada', age: 36 };
   const name = tools.map((tool) => tool.function?.name).find((one) => /json/i.test(one ?? ''));
@@ -31,7 +31,7 @@ function person({ tools = [], response_format: format }: VendorRequest): Move {
   return { text: format ? JSON.stringify(input) : 'There is no schema.' };
 }
 
-/** Two calls at once, then what their results were, each with its own city. */
+/** Two parallel calls, then their results, each with its own city. */
 function weather(messages: readonly VendorMessage[]): Move {
   const from = messages.findLastIndex(({ role }) => role === 'user');
   const since = messages.slice(from);
@@ -55,7 +55,7 @@ function textOf(message: VendorMessage | undefined): string {
     .join('');
 }
 
-/** The type and size of what came, so that a client sees that it arrived whole. */
+/** Type and size of the received media, so that a client can verify that it arrived complete. */
 function mediaOf(message: VendorMessage | undefined, type: string): string {
   const part = partsOf(message).find((one) => one['type'] === type)?.[type] as
     | { readonly url?: string; readonly file_data?: string }

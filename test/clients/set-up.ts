@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fillLine, readSetups } from '../../cli/init.ts';
 
-/** Writes what a set-up has as files; returns its program: the lines of a shell, or of a module. */
+/** Writes the files of a set-up; returns its program: the lines of a shell, or of a module. */
 export function applySetUp(
   name: string,
   values: Readonly<Record<'base' | 'key' | 'model', string>>,

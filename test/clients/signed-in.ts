@@ -13,7 +13,9 @@ const MAIN = fileURLToPath(new URL('../../cli/main.ts', import.meta.url));
 const HELLO = 'Hello there, friend.';
 const RUN_MS = 120_000;
 
-/** Programs that use `tollgate token`: their chapter of the page, the file that its first block is for, and what is run then. */
+/**
+ * Programs that use `tollgate token`: their chapter of the page, the file of its first block, and the command to run.
+ */
 const SIGNED_IN: Readonly<
   Record<string, { readonly heading: string; readonly file: string; readonly model: string; readonly command: string }>
 > = Object.freeze({
@@ -33,7 +35,9 @@ const SIGNED_IN: Readonly<
 
 export const canSignIn = (id: string): boolean => Object.hasOwn(SIGNED_IN, id);
 
-/** Signs in with `tollgate login`, sets a client up as the page says, and has it say hello as that person; what went wrong. */
+/**
+ * Signs in with `tollgate login`, sets a client up as in the page and sends hello as that person; returns the problem.
+ */
 export async function runSignedIn(id: string): Promise<string | undefined> {
   const row = SIGNED_IN[id];
   if (!row) return undefined;
@@ -63,7 +67,7 @@ export async function runSignedIn(id: string): Promise<string | undefined> {
   }
 }
 
-/** Writes the file of the chapter; the lines for a shell that it has. */
+/** Writes the file of the chapter; returns its lines for a shell. */
 function setUp(
   { heading, file }: { readonly heading: string; readonly file: string },
   home: string,
@@ -77,7 +81,7 @@ function setUp(
   return blocks.flatMap(({ language, text }) => (language === 'sh' ? [text.trimEnd()] : []));
 }
 
-/** The program `tollgate` is on the path; nothing of a client is to leave the loopback. */
+/** `tollgate` is on the path. No request of a client may leave the loopback. */
 function environment(home: string, id: string): NodeJS.ProcessEnv {
   const bin = path.join(home, 'bin');
   mkdirSync(bin);

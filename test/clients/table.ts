@@ -1,29 +1,29 @@
 import type { Template } from '../support/vendors/chat-templates.ts';
 
-/** What is installed and run; the versions are those of the matrix. */
+/** Client to install and run; the versions are those in the matrix. */
 export interface ClientRow {
-  /** Of the folder that it is installed in. */
+  /** Name of its installation folder. */
   readonly id: string;
-  /** The first one names the client; others are what it needs beside it. */
+  /** The first one names the client; the others are its dependencies. */
   readonly packages: readonly string[];
   readonly runs: readonly ClientRun[];
 }
 
-/** How what a client does is told. */
+/** Row of a table on the page. */
 interface Run {
   readonly title: string;
-  /** What the script of an SDK is told to do. */
+  /** Variant that the script of an SDK runs. */
   readonly client?: string;
-  /** By behaviour: what is refused on purpose, or comes another way than at the vendor, and why. */
+  /** By behaviour: intended refusals and deviations from the vendor, with the reason. */
   readonly refused?: Readonly<Record<string, string>>;
-  /** What the client itself does not do. */
+  /** Features that the client itself lacks. */
   readonly ofClient?: Readonly<Record<string, string>>;
   readonly emulated?: Readonly<Record<string, string>>;
 }
 
-/** One row of the matrix. */
+/** Row of the matrix. */
 export interface ClientRun extends Run {
-  /** Of `config/clients.json`. */
+  /** Key in `config/clients.json`. */
   readonly setup: string;
   readonly format: 'chat' | 'messages' | 'responses' | 'gemini' | 'interactions' | 'ollama' | 'cohere';
   /** An SDK's script in `sdk/`. */
@@ -32,7 +32,7 @@ export interface ClientRun extends Run {
   readonly agent?: string;
 }
 
-/** One row of the table of operations. */
+/** Row of the table of operations. */
 export interface OperationsRun extends Run {
   readonly script: string;
 }
@@ -61,7 +61,7 @@ export const OPERATIONS = Object.freeze([
   ...['batches', 'realtime'],
 ]);
 
-/** Runs the others: many clients need a newer Node than the gateway does. */
+/** Node version for the clients: many need a newer one than the gateway. */
 export const NODE = 'node@24.21.0';
 
 const openai = (version: string): ClientRow => ({
@@ -82,7 +82,7 @@ const azure = (version: string): ClientRow => ({
   })),
 });
 
-/** An SDK of one row, named after its package. */
+/** An SDK with one row, named after its package. */
 const sdk = (id: string, pkg: string, format: ClientRun['format'], rest: Partial<ClientRun> = {}): ClientRow => ({
   ...{ id, packages: [pkg] },
   runs: [{ title: pkg.replace(/(?!^)@/, ' '), format, setup: id, script: `${id}.mjs`, ...rest }],
@@ -120,7 +120,7 @@ const agent = (id: string, pkg: string, runs: readonly Omit<ClientRun, 'setup'>[
   ...{ id, packages: [pkg], runs: runs.map((run) => ({ ...run, setup })) },
 });
 
-/** What is told of tools, streamed or not. */
+/** Note about tools, streamed or not. */
 const ofTools = (text: string) => ({ tools: text, 'tools, streamed': text });
 const APPLY_PATCH = ofTools('`apply_patch`, a tool of plain text, is a function with one text at the vendor');
 const CODE_MODE = ofTools('`exec` of the namespace `functions`, a tool of plain text, is a function at the vendor');
@@ -241,7 +241,7 @@ const withOperations = (title: string, script: string, rest: Partial<OperationsR
   ...{ title, script: `${script}-operations.mjs`, ...rest },
 });
 
-/** What SDKs do beside chat, by the id of their row. */
+/** Operations of SDKs other than chat, by the id of their row. */
 export const ON_OPERATIONS: Readonly<Record<string, readonly OperationsRun[]>> = Object.freeze({
   'openai-7': [withOperations('openai 7.57.0', 'openai', { client: 'openai' })],
   'azure-openai': [withOperations('AzureOpenAI of openai 7.57.0', 'openai', { client: 'azure' })],
@@ -271,19 +271,19 @@ export const ON_OPERATIONS: Readonly<Record<string, readonly OperationsRun[]>> =
   ).map(([client, version]) => withOperations(`ai 7.0.173, @ai-sdk/${client} ${version}`, 'ai-sdk', { client })),
 });
 
-/** Clients of other formats than OpenAI's Responses, by the title of their run, that run loops of tools on OpenAI's models. */
+/** Clients with formats other than OpenAI's Responses, by title, that run tool loops on OpenAI's models. */
 export const ON_OPENAI: readonly string[] = Object.freeze([
   ...['Claude Code 2.1.330', 'Gemini CLI 0.61.0', 'opencode 1.18.33'],
   ...['@langchain/openai 1.6.0', '@langchain/anthropic 1.5.11'],
 ]);
 
-/** Clients, by title and format, that run loops of tools on each of {@link TEMPLATE_MODELS}. */
+/** Clients, by title and format, that run tool loops on each of {@link TEMPLATE_MODELS}. */
 export const ON_TEMPLATES: readonly string[] = Object.freeze([
   ...['Claude Code 2.1.330 | messages', 'Codex 0.169.0, websocket | responses', 'Codex 0.169.0, SSE | responses'],
   'Codex 0.169.0, code mode | responses',
 ]);
 
-/** Self-hosted models by provider, and the chat template whose rules their server enforces. */
+/** Self-hosted models by provider, and the chat template that their server enforces. */
 export const TEMPLATE_MODELS = Object.freeze({
   'vllm/qwen3.5-27b': 'qwen',
   'vllm/mistral-small-4': 'mistral',
@@ -292,7 +292,9 @@ export const TEMPLATE_MODELS = Object.freeze({
 } satisfies Record<string, Template>);
 export type TemplateModel = keyof typeof TEMPLATE_MODELS;
 
-/** Clients, by title and format, that finish a loop of tools on each of {@link DEAR_MODELS} with {@link BUDGET_USD} a day. */
+/**
+ * Clients, by title and format, that finish a tool loop on each of {@link DEAR_MODELS} with {@link BUDGET_USD} a day.
+ */
 export const ON_BUDGET: readonly string[] = Object.freeze([
   ...['Claude Code 2.1.330 | messages', 'Codex 0.169.0, websocket | responses', 'Codex 0.169.0, SSE | responses'],
   ...['ai 7.0.173, @ai-sdk/openai 4.0.118 | responses', 'ai 7.0.173, @ai-sdk/anthropic 4.0.105 | messages'],
@@ -301,7 +303,7 @@ export const ON_BUDGET: readonly string[] = Object.freeze([
 
 export const BUDGET_USD = 1;
 
-/** US dollars for a million tokens of output: the whole output of each model costs more than the budget. */
+/** US dollars per million output tokens: the maximum output of each model costs more than the budget. */
 export const DEAR_MODELS = Object.freeze({
   'anthropic/claude-opus-5': 25,
   'openai/gpt-6-astra': 50,

@@ -6,7 +6,7 @@ import { FORMATS } from '../../contract/schema-formats.ts';
 import { removeFolders } from '../support/folders.ts';
 import { PLUGINS, problemLines } from './config-plugins.ts';
 
-/** An editor's view: strict JSON Schema 2020-12, told of our keyword and formats only by name. */
+/** Validates as an editor does: strict JSON Schema 2020-12, which knows only the names of our keyword and formats. */
 function compile(plugins: readonly PluginSchema[]): (value: unknown) => boolean {
   const ajv = new Ajv2020({ strict: true, allErrors: true, allowUnionTypes: true, keywords: ['secret'] });
   for (const format of Object.keys(FORMATS)) ajv.addFormat(format, true);

@@ -5,14 +5,14 @@ import { readRawConfig } from '../../config/read.ts';
 import { PROVIDER_OPTIONS } from '../../plugins/providers/kit/options.ts';
 import { makeFolder } from '../support/folders.ts';
 
-/** The schema of a store that works at a server. */
+/** Schema of a store on a server. */
 const serverStore = (example: string) => ({
   type: 'object',
   examples: [example],
   properties: { url: { type: 'string', secret: true }, cluster: { type: 'boolean' } },
 });
 
-/** A gateway's plugins as the configuration sees them: names and schemas, nothing that runs. */
+/** Plugins for the configuration: names and schemas without code. */
 export const PLUGINS: KnownPlugins = {
   builtins: [
     { kind: 'policy', name: 'gate' },
@@ -87,19 +87,19 @@ export const PLUGINS: KnownPlugins = {
 };
 
 export interface TextInput {
-  /** The configuration's file name; YAML unless told. */
+  /** File name of the configuration. Default: YAML. */
   readonly name?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly files?: Readonly<Record<string, string>>;
 }
 
-/** Reads and checks a configuration given as text. */
+/** Reads and checks the text of a configuration. */
 export async function checkText(text: string, input: TextInput = {}): Promise<GatewayConfig> {
   const cwd = makeFolder({ [input.name ?? 'tollgate.config.yaml']: text, ...input.files });
   return checkConfig(await readRawConfig({ cwd, env: input.env ?? {} }), PLUGINS);
 }
 
-/** The problem lines of a configuration given as text, each as people see it; empty when there is none. */
+/** Problem lines of a configuration's text, as printed; empty if it is valid. */
 export async function problemLines(text: string, input: TextInput = {}): Promise<readonly string[]> {
   try {
     await checkText(text, input);

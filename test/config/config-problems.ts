@@ -1,19 +1,19 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are the texts that a configuration holds.
 import type { TextInput } from './config-plugins.ts';
 
-/** A broken configuration and what people are told about it. */
+/** Invalid configuration with its messages. */
 export interface ProblemCase {
   readonly title: string;
   readonly text: string;
   readonly input?: TextInput;
-  /** Exact problem lines, without the file's name; one that begins with `*` is a part of the first line. */
+  /** Exact problem lines, without the file's name. A line that begins with `*` is a part of the first line. */
   readonly problems: readonly string[];
 }
 
 const SERVER_KEYS =
   'host, port, basePath, bodyLimit, requestTimeout, drainTimeout, drainDelay, keepAlive, sseKeepAlive, maxConnections, failedCredentials, cors, idempotency, workers, watch, trustProxy, tls';
 
-/** Every kind of problem; checked against the plugins of `config-plugins.ts`. */
+/** Every kind of problem, checked with the plugins of `config-plugins.ts`. */
 export const PROBLEM_CASES: readonly ProblemCase[] = [
   {
     title: 'an unknown top-level key',

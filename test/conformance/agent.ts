@@ -12,16 +12,16 @@ import type {
 import { findRunner, type WithRunner } from './runner.ts';
 import { watchedAsync } from './watched.ts';
 
-/** What {@link testAgent} is given. */
+/** Options of {@link testAgent}. */
 export interface AgentKit extends WithRunner {
   readonly agent: AgentDefinition;
-  /** A task it can work on; a message, a context, inputs and two actions unless set. */
+  /** Task for the agent. Default: a message, a context, inputs and two actions. */
   readonly task?: AgentTask;
-  /** What the model answers to its calls; `{}` unless set. */
+  /** Model response to the agent's calls. Default: `{}`. */
   readonly reply?: (messages: readonly ChatMessage[]) => string;
 }
 
-/** How long a cancelled agent may take to end. */
+/** Time limit for a cancelled agent to end. */
 const ABORT_MS = 1000;
 
 const TASK: AgentTask = {
@@ -55,8 +55,8 @@ const HOSTILE: readonly string[] = [
 ];
 
 /**
- * Runs the tests that every agent must pass: it says what it is for, and one written in code keeps to its task, stops
- * when it is told to, and reports what the team can read.
+ * Runs the tests that every agent must pass. The agent describes its purpose. An agent in code keeps to its task, stops
+ * when it is cancelled, and returns a result that the team can read.
  *
  * ```ts
  * import { testAgent } from 'tollgate/conformance';
@@ -68,11 +68,11 @@ export function testAgent(kit: AgentKit): void {
   const { describe, it } = findRunner(kit.runner);
   const { agent } = kit;
   describe(`${agent.name}: what every agent promises`, () => {
-    it('has a name of a-z, 0-9, _ and -, which the team does not use itself', () => {
+    it('has a name of a-z, 0-9, _ and -, which is not reserved by the team', () => {
       assert.match(agent.name, /^[a-z0-9_-]{1,40}$/);
       assert.ok(!['router', 'writer', 'memory'].includes(agent.name), 'router, writer and memory are the team’s own');
     });
-    it('says in one line what it is for, or nothing when only others use it', () => {
+    it('describes its purpose in one line, or is empty if only other agents use it', () => {
       assert.match(agent.when, /^[^\n]{0,400}$/);
       assert.equal(agent.when, agent.when.trim());
       assert.ok(agent.when !== '' || agent.run || agent.forget, 'nobody can reach it');
@@ -80,7 +80,7 @@ export function testAgent(kit: AgentKit): void {
     it('has instructions, or is written in code', () => {
       assert.ok(agent.run ?? agent.forget ?? (agent.instructions && agent.instructions.length <= 20_000));
     });
-    it('has settings that models take', () => {
+    it('has valid model settings', () => {
       const { temperature, maxTokens, tools } = agent;
       assert.ok(temperature === undefined || (temperature >= 0 && temperature <= 2));
       assert.ok(maxTokens === undefined || (Number.isInteger(maxTokens) && maxTokens > 0));
@@ -88,7 +88,7 @@ export function testAgent(kit: AgentKit): void {
     });
     if (agent.run) testRun(agent, kit);
     if (agent.forget) {
-      it('forgets, and says how much', async () => {
+      it('forgets data, and returns how much', async () => {
         const principal = contextFor(kit).principal;
         const first = await agent.forget?.(principal);
         assert.ok(Number.isInteger(first) && Number(first) >= 0);
@@ -106,10 +106,10 @@ function testRun(agent: AgentDefinition, kit: AgentKit): void {
     assert.ok(agent.run);
     return agent.run(given, context);
   };
-  it('reports a summary, and nothing that JSON cannot hold', async () => {
+  it('reports a summary, and only JSON data', async () => {
     checkFinding(await run(freeze(task), contextFor(kit)), task.actions ?? []);
   });
-  it('writes nothing to the console, and asks the environment for nothing', () =>
+  it('writes nothing to the console, and reads no environment variable', () =>
     watchedAsync(async () => {
       await run(freeze(task), contextFor(kit)).catch(() => undefined);
     }));
@@ -117,7 +117,7 @@ function testRun(agent: AgentDefinition, kit: AgentKit): void {
     const { instruction, message } = task;
     checkFinding(await run(freeze({ instruction, message }), contextFor(kit)), []);
   });
-  it('works on several tasks at once, and on the same one again', async () => {
+  it('handles several tasks concurrently, and the same one again', async () => {
     const findings = await Promise.all([1, 2, 3].map(() => run(freeze(task), contextFor(kit))));
     for (const finding of findings) checkFinding(finding, task.actions ?? []);
   });
@@ -199,7 +199,7 @@ function answer(content: string): ChatResponse {
   };
 }
 
-/** An agent must not change its task: others work on the same one. */
+/** An agent must not change its task, because other agents share it. */
 function freeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
   for (const inner of Object.values(value)) freeze(inner);

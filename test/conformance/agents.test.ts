@@ -2,7 +2,7 @@ import type { AgentDefinition } from '../../contract/index.ts';
 import { SPECIALISTS } from '../../plugins/agents/team/members.ts';
 import { testAgent } from './agent.ts';
 
-/** Written in code, with a model call: what a third party would publish. */
+/** Agent in code with a model call, as a third party would publish it. */
 const counter: AgentDefinition = {
   name: 'counter',
   when: 'counting things',
@@ -18,7 +18,7 @@ const counter: AgentDefinition = {
   },
 };
 
-/** Only there to be asked to forget, as the medical agents are. */
+/** Agent that only implements `forget`, as the medical agents do. */
 const keeper: AgentDefinition = { name: 'keeper', when: '', forget: async () => 0 };
 
 for (const agent of [...SPECIALISTS, counter, keeper]) testAgent({ agent });

@@ -4,20 +4,20 @@ import { testDefinition } from './plugin.ts';
 import { type PluginKit, type PluginSubject, setUpPlugin } from './plugin-subject.ts';
 import { findRunner, nameOf, requirePlugin } from './runner.ts';
 
-/** A request of a caller who proves itself. */
+/** Request of a caller with valid or invalid credentials. */
 export interface AuthSample {
-  /** What stands in `authorization: Bearer` or `x-api-key`; empty for schemes that sign a request. */
+  /** Value of `authorization: Bearer` or `x-api-key`; empty for schemes that sign a request. */
   readonly credential: string;
-  /** What else of the request matters: its headers, path, address or time. */
+  /** Other relevant parts of the request: headers, path, address or time. */
   readonly request?: Partial<Omit<AuthRequest, 'credential' | 'rawBody' | 'beforeLookup'>>;
   readonly body?: Uint8Array;
 }
 
-/** What {@link testAuth} is given. */
+/** Options of {@link testAuth}. */
 export interface AuthKit extends PluginKit {
-  /** Callers who are known, each with what is known of them. */
+  /** Valid callers, each with the expected principal. */
   readonly right: readonly (AuthSample & { readonly principal: Partial<Principal> })[];
-  /** Callers who are not, such as one with a key that was revoked; beside what the kit makes of the right ones. */
+  /** Invalid callers, such as one with a revoked key. The kit adds variations of the valid ones. */
   readonly wrong?: readonly AuthSample[];
 }
 
@@ -26,12 +26,12 @@ const HOSTILE: readonly string[] = [
   ...['Bearer', '💥', 'a.b.c', '{"alg":"none"}', 'x'.repeat(100_000)],
 ];
 
-/** Texts shorter than this may stand in other words by chance. */
+/** Shorter texts may occur in other words by chance. */
 const TELLING = 8;
 
 /**
- * Runs the tests that every auth plugin must pass: who is known is told as the kit says, nobody else is anyone, and no credential comes
- * out of it.
+ * Runs the tests that every auth plugin must pass. Valid callers get the principal named by the kit, all others are
+ * rejected, and no credential is exposed.
  *
  * ```ts
  * import { testAuth } from 'tollgate/conformance';
@@ -62,46 +62,46 @@ export function testAuth(kit: AuthKit): void {
       ({ credential }) => !right.some((known) => known.credential === credential && credential !== ''),
     );
 
-    describe('a caller who is known', () => {
+    describe('a known caller', () => {
       for (const [at, sample] of right.entries())
-        it(`is told, number ${at + 1}`, () =>
+        it(`is identified, number ${at + 1}`, () =>
           withPlugin(async (subject) => {
             const principal = await authenticate(subject, sample);
             assertPrincipal(principal, sample);
             for (const [name, value] of Object.entries(sample.principal))
               assert.deepEqual((principal as unknown as Readonly<Record<string, unknown>>)[name], value, name);
           }));
-      it('is told as itself beside the others', () =>
+      it('is identified concurrently with the others', () =>
         withPlugin(async (subject) => {
           const found = await Promise.all(right.map((sample) => authenticate(subject, sample)));
           for (const [at, sample] of right.entries()) {
             const { userId } = sample.principal;
             if (userId === undefined) continue;
             assert.equal((found[at] as Principal).userId, userId);
-            // Once more, where some have been remembered.
+            // Repeated, because some results are now cached.
             assert.equal((await authenticate(subject, sample))?.userId, userId);
           }
         }));
       if (plugin.isCredential)
-        it('has a credential of the shape that `isCredential` knows', () => {
+        it('has a credential that `isCredential` recognizes', () => {
           for (const { credential } of right)
             if (credential !== '') assert.equal(plugin.isCredential?.(credential), true);
         });
     });
 
-    describe('anybody else', () => {
-      it('without a credential is nobody', () =>
+    describe('any other caller', () => {
+      it('without a credential is rejected', () =>
         withPlugin(async (subject) => assertNobody(subject, { credential: '' })));
-      it('with a wrong one is nobody, and is told so without it', () =>
+      it('with a wrong one is rejected, with an error that does not contain it', () =>
         withPlugin(async (subject) => {
           for (const sample of others) await assertNobody(subject, sample);
         }));
-      it('is nobody where too many were wrong', () =>
+      it('is rejected after too many wrong ones', () =>
         withPlugin(async (subject) => {
           for (const sample of others.slice(0, 5)) await assertNobody(subject, sample, true);
         }));
       if (plugin.isCredential)
-        it('is looked at by `isCredential` without a throw', () => {
+        it('is checked by `isCredential` without an error', () => {
           for (const text of ['', ...HOSTILE]) assert.equal(typeof plugin.isCredential?.(text), 'boolean');
           assert.equal(plugin.isCredential?.(''), false, 'nothing is no credential');
         });
@@ -117,7 +117,7 @@ export function testAuth(kit: AuthKit): void {
   });
 }
 
-/** What becomes of a credential by one mistake, or by somebody who tries. */
+/** Returns a credential with single mistakes, and with manipulations. */
 function nearlyRight(credential: string): readonly string[] {
   if (credential === '') return [];
   const middle = Math.floor(credential.length / 2);
@@ -174,7 +174,7 @@ function assertPrincipal(principal: Principal | undefined, { credential }: AuthS
     assert.ok(!JSON.stringify(principal).includes(credential), 'the principal holds the credential');
 }
 
-/** Fails when somebody is found, or the error is none of ours or tells the credential. */
+/** Fails if a principal is found, or if the error is not a GatewayError or contains the credential. */
 async function assertNobody(subject: PluginSubject, sample: AuthSample, isLimited = false): Promise<void> {
   const { credential } = sample;
   const what = JSON.stringify(credential.slice(0, 40));

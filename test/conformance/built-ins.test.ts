@@ -11,7 +11,7 @@ import { type AuthKit, type PolicyKit, testAuth, testPlugin, testPolicy } from '
 
 const SECRET = 'Zk3vQ9wL1xT7bN5mR2pH8sD4fG6jC0yA';
 
-/** Options without which a plugin cannot be set up, and where nothing is asked before a call comes. */
+/** Options that a plugin needs for its set-up. None of them makes a request before the first call. */
 const CONFIG: Readonly<Record<string, object>> = {
   'auth jwt': { issuer: ISSUER, audience: [AUDIENCE], secret: SECRET },
   'auth openid': {
@@ -37,7 +37,7 @@ const CONFIG: Readonly<Record<string, object>> = {
 
 const QUIET = 'A quiet day by the sea.';
 
-/** What policies hide, refuse and let pass. */
+/** Texts that policies hide, refuse and allow. */
 const POLICIES: Readonly<Record<string, readonly Omit<PolicyKit, 'plugin'>[]>> = {
   pii: [
     { config: { action: 'mask' }, hides: ['ann.smith@example.com', 'DE89 3704 0044 0532 0130 00'], lets: [QUIET] },
@@ -63,7 +63,7 @@ const POLICIES: Readonly<Record<string, readonly Omit<PolicyKit, 'plugin'>[]>> =
 
 const KEY = createKey((size) => new Uint8Array(size).fill(7));
 
-/** Known callers. Sessions of `openid` and tokens of `sign-in` come of a person's browser: `test/plugins/auth` has these. */
+/** Valid callers. Sessions of `openid` and tokens of `sign-in` need a browser: `test/plugins/auth` tests them. */
 const AUTH: Readonly<Record<string, Omit<AuthKit, 'plugin'>>> = {
   'api-key': {
     config: { pepper: SECRET },
@@ -83,7 +83,7 @@ const AUTH: Readonly<Record<string, Omit<AuthKit, 'plugin'>>> = {
   } as Omit<AuthKit, 'plugin'>,
 };
 
-/** The plugin of API keys, on a store that has one. */
+/** The API key plugin, on a store that contains a key. */
 function withKey(plugin: Plugin): Plugin {
   return definePlugin({
     ...plugin,
@@ -110,7 +110,7 @@ for (const { kind, name } of builtins) {
 }
 
 describe('the kits', () => {
-  it('run over every plugin that comes with the package', () => {
+  it('test every plugin of the package', () => {
     const known = new Set(builtins.map(({ kind, name }) => `${kind} ${name}`));
     expect(known.size).to.be.greaterThan(60);
     const named = [

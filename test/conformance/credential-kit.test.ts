@@ -9,7 +9,7 @@ const URL_ = 'https://id.acme.example/token';
 
 type Lines = Parameters<typeof createRenewed<string>>[0];
 
-/** A credential that is right, but for what is changed of it. */
+/** Correct credential, except for these changes. */
 function acme(change: (api: CredentialApi) => Partial<Lines> & Partial<Pick<Credential, 'headers' | 'refused'>>) {
   return (api: CredentialApi): Credential => {
     const own = change(api);
@@ -22,7 +22,7 @@ function acme(change: (api: CredentialApi) => Partial<Lines> & Partial<Pick<Cred
   };
 }
 
-/** One that holds nothing together: what `fetch` gives is used as it is. */
+/** Credential without caching: each result of `fetch` is used directly. */
 const bare = (headers: (api: CredentialApi) => () => Promise<string>) =>
   acme((api) => {
     const next = headers(api);
@@ -48,7 +48,7 @@ const problems = async (open: (api: CredentialApi) => Credential): Promise<strin
     .join('\n');
 
 describe('the kit for credentials', () => {
-  it('finds nothing wrong with one that is right', async () => {
+  it('accepts a correct one', async () => {
     expect(await problems(acme(() => ({})))).to.equal('');
   });
 

@@ -19,32 +19,35 @@ import {
 import { findRunner, type Runner, type WithRunner } from './runner.ts';
 import { watchedAsync } from './watched.ts';
 
-/** What a credential is made with: a part of `api`. */
+/** Dependencies of a credential: a part of `api`. */
 export type CredentialApi = Pick<PluginApi, 'http' | 'fetch' | 'log' | 'settings'>;
 
-/** What the kit wants the issuer to give. */
+/** Credential that the kit expects from the issuer. */
 export interface Issued {
-  /** A text that the headers of requests have to show: a token, the id of a key, the token of a session. */
+  /** Text that the headers of requests must contain: a token, the id of a key, the token of a session. */
   readonly mark: string;
-  /** How long it is good for. */
+  /** Lifetime in seconds. */
   readonly seconds: number;
-  /** When it ends by the issuer's clock, in milliseconds since 1970. */
+  /** Expiry by the issuer's clock, in milliseconds since 1970. */
   readonly endsAt: number;
 }
 
-/** What {@link testCredential} is given. */
+/** Options of {@link testCredential}. */
 export interface CredentialKit extends WithRunner {
-  /** What it is, for the titles of the tests. */
+  /** Name for the titles of the tests. */
   readonly name: string;
-  /** Makes the credential anew, as the `setup` of its plugin does. */
+  /** Creates the credential, as `setup` of its plugin does. */
   open(api: CredentialApi): Credential;
-  /** What its issuer responds to a request for a credential, in its published format. Without it the credential needs no one. */
+  /**
+   * Response of the issuer to a request for a credential, in its published format. Omitted for a credential without an
+   * issuer.
+   */
   issue?(request: IssuerRequest, issued: Issued): IssuerAnswer;
-  /** What the issuer responds where it refuses; 401 with `invalid_client` of OAuth unless set. */
+  /** Response of the issuer that refuses. Default: 401 with OAuth's `invalid_client`. */
   readonly refusal?: IssuerAnswer;
-  /** Texts of its options that nobody may see: keys, secrets, tokens of files. */
+  /** Secret texts of its options: keys, secrets, tokens in files. */
   readonly secrets: readonly string[];
-  /** For one that signs: when a request was signed, in milliseconds since 1970, by its headers. */
+  /** For a credential that signs: the time of signing according to the headers, in milliseconds since 1970. */
   signedAt?(headers: CredentialHeaders): number;
 }
 
@@ -52,7 +55,7 @@ const REFUSAL: IssuerAnswer = { status: 401, body: { error: 'invalid_client', er
 const LIFE_S = 3600;
 const LIFE_MS = LIFE_S * 1000;
 const HOUR_MS = 3_600_000;
-/** In how long a request for a credential has to end, however silent the issuer is. */
+/** Time limit for a request for a credential, even if the issuer never responds. */
 const MOST_MS = 30_000;
 
 const REQUEST: CredentialRequest = deepFreeze({
@@ -63,9 +66,13 @@ const REQUEST: CredentialRequest = deepFreeze({
 });
 
 /**
- * Runs the tests that every credential which signs or expires must pass: it is fetched once however many wait, renewed ahead of its end,
- * goes on while its issuer fails and asks it no more than it bears, takes nothing that has ended, whatever the clock of the machine says,
- * ends in time, and shows no secret. No network: `api.http()` and `api.fetch` lead to the kit's issuer, and `Date` is the kit's.
+ * Runs the tests for every credential that signs or expires:
+ * - Concurrent requests share one fetch, and renewal starts before expiry.
+ * - While the issuer fails, the current credential stays in use, and requests to the issuer are limited.
+ * - An expired credential is never accepted, whatever the machine's clock shows.
+ * - Every request ends in time, and no secret is exposed.
+ *
+ * The tests use no network: `api.http()` and `api.fetch` lead to the kit's issuer, and `Date` is the kit's.
  *
  * ```ts
  * import { testCredential } from 'tollgate/conformance';
@@ -90,21 +97,21 @@ export function testCredential(kit: CredentialKit): void {
   });
 }
 
-/** A credential before its issuer, at a time that the test says. */
+/** Credential with its issuer and a clock that the test sets. */
 interface Subject {
   readonly credential: Credential;
   readonly issuer: Issuer;
   readonly logged: readonly string[];
-  /** The headers of one request. */
+  /** Headers of one request. */
   headers(): Promise<CredentialHeaders>;
-  /** What they are refused with; fails when they are not. */
+  /** Error of that request; fails if the request succeeds. */
   failure(): Promise<Error>;
-  /** What is issued. */
+  /** Issued token. */
   mark: string;
   seconds: number;
-  /** What the issuer does, where it is not to issue as the kit says; nothing is never a response. */
+  /** Replaces the kit's `issue`; returns undefined to never respond. */
   respond: ((request: IssuerRequest, issued: Issued) => IssuerAnswer | undefined) | undefined;
-  /** By how much the machine's clock is ahead of the issuer's. */
+  /** Lead of the machine's clock over the issuer's, in milliseconds. */
   skewMs: number;
   pass(ms: number): void;
 }
@@ -144,7 +151,7 @@ function asError(error: unknown): Error {
   return error as Error;
 }
 
-/** A `Date` that a test moves on; the platform's timers go on as they do. */
+/** Replaces `Date` with a clock that a test advances; the platform's timers stay real. */
 function setClock(): { pass(ms: number): void; restore(): void } {
   const Platform = globalThis.Date;
   let offsetMs = 0;
@@ -164,7 +171,7 @@ function setClock(): { pass(ms: number): void; restore(): void } {
   };
 }
 
-/** Waits for what goes on in the background. */
+/** Waits for background work. */
 async function until(is: () => boolean, what: string): Promise<void> {
   const endsAt = performance.now() + SOON_MS;
   while (!is()) {
@@ -193,7 +200,7 @@ function testHeaders(kit: CredentialKit, { describe, it }: Runner): void {
         assert.equal(credential.required, false, '`required` is for a fixed text');
         assert.equal(credential.header, credential.header.toLowerCase(), '`header` is in lower case');
       }));
-    it('are texts that may be sent, by names in lower case, and show what was issued', () =>
+    it('are valid texts with names in lower case, and contain the issued credential', () =>
       withCredential(kit, async (subject) => {
         const headers = await subject.headers();
         assert.ok(headers[subject.credential.header], `they have ${subject.credential.header}`);
@@ -203,9 +210,9 @@ function testHeaders(kit: CredentialKit, { describe, it }: Runner): void {
         }
         if (kit.issue) assertShows(headers, subject.mark, 'they show nothing of what was issued');
       }));
-    it('are made without a word to the console or a look at the environment', () =>
+    it('are created without console output or reading the environment', () =>
       withCredential(kit, (subject) => watchedAsync(async () => void (await subject.headers()))));
-    it('hold no secret of the options, nor do the addresses that were asked', () =>
+    it('contain no secret of the options, nor do the requested URLs', () =>
       withCredential(kit, async (subject) => {
         assertHides(JSON.stringify(await subject.headers()), kit.secrets, 'the headers of a request');
         assertHides(subject.issuer.requests.map(({ url }) => url).join(' '), kit.secrets, 'an address');
@@ -215,8 +222,8 @@ function testHeaders(kit: CredentialKit, { describe, it }: Runner): void {
 }
 
 function testRenewal(kit: CredentialKit, { describe, it }: Runner): void {
-  describe('what is issued', () => {
-    it('is asked for once, however many requests wait for it', () =>
+  describe('an issued credential', () => {
+    it('is requested once, however many requests wait for it', () =>
       withCredential(kit, async (subject) => {
         await subject.headers();
         const { length: once } = subject.issuer.requests;
@@ -225,7 +232,7 @@ function testRenewal(kit: CredentialKit, { describe, it }: Runner): void {
           assert.equal(other.issuer.requests.length, once, 'twenty requests at once asked more than one does');
         });
       }));
-    it('is used until its end is near', () =>
+    it('is used until shortly before its expiry', () =>
       withCredential(kit, async (subject) => {
         await subject.headers();
         const { length } = subject.issuer.requests;
@@ -233,7 +240,7 @@ function testRenewal(kit: CredentialKit, { describe, it }: Runner): void {
         await subject.headers();
         assert.equal(subject.issuer.requests.length, length, 'it is asked for anew after half of its life');
       }));
-    it('is renewed ahead of its end, and no request waits for that', () =>
+    it('is renewed ahead of its expiry, and no request waits for that', () =>
       withCredential(kit, async (subject) => {
         await subject.headers();
         const [{ length }, { mark }] = [subject.issuer.requests, subject];
@@ -256,7 +263,7 @@ function testRenewal(kit: CredentialKit, { describe, it }: Runner): void {
           return isNew;
         }, 'it is not renewed when the issuer is there again');
       }));
-    it('is no longer used when it has ended', () =>
+    it('is no longer used after its expiry', () =>
       withCredential(kit, async (subject) => {
         await subject.headers();
         subject.mark = 'mark-2-of-what-was-issued';
@@ -267,7 +274,7 @@ function testRenewal(kit: CredentialKit, { describe, it }: Runner): void {
       ['ahead of', 2 * HOUR_MS],
       ['behind', -2 * HOUR_MS],
     ] as const)
-      it(`is used for its life where the clock of the machine is two hours ${title} the issuer’s`, () =>
+      it(`is used for its lifetime if the clock of the machine is two hours ${title} the issuer’s`, () =>
         withCredential(kit, async (subject) => {
           subject.skewMs = ms;
           await subject.headers();
@@ -278,7 +285,7 @@ function testRenewal(kit: CredentialKit, { describe, it }: Runner): void {
           subject.pass(LIFE_MS + 1000);
           assertShows(await subject.headers(), subject.mark, 'what has ended is still used');
         }));
-    it('is asked for anew when a vendor refuses it, and not again when the next one is refused at once', () =>
+    it('is requested again when a vendor refuses it, and not again if the next one is refused immediately', () =>
       withCredential(kit, async (subject) => {
         const { credential } = subject;
         if (!credential.refused) return;
@@ -294,7 +301,7 @@ function testRenewal(kit: CredentialKit, { describe, it }: Runner): void {
   });
 }
 
-/** What is no credential, by what is wrong with it. */
+/** Invalid responses of the issuer, by problem. */
 const BROKEN: readonly (readonly [what: string, change: (answer: IssuerAnswer) => IssuerAnswer])[] = [
   ['fails', () => ({ status: 503, body: 'Service Unavailable' })],
   ['is a page of a proxy', () => ({ body: '<html><body>Sign in to the network</body></html>' })],
@@ -304,7 +311,7 @@ const BROKEN: readonly (readonly [what: string, change: (answer: IssuerAnswer) =
   ['is cut in its middle', ({ body }) => ({ body: halfOf(typeof body === 'string' ? body : JSON.stringify(body)) })],
 ];
 
-/** A text up to the middle of its mark. */
+/** Returns a text up to the middle of its mark. */
 function halfOf(text: string): string {
   return text.slice(0, text.indexOf('-of-what-was'));
 }
@@ -313,7 +320,7 @@ function testFailures(kit: CredentialKit, { describe, it }: Runner): void {
   const issue = (request: IssuerRequest, issued: Issued) => kit.issue?.(request, issued) ?? { body: '' };
   describe('an issuer', () => {
     for (const [what, change] of BROKEN)
-      it(`that ${what} is a failure of the request, without a secret, and is forgotten when it is there again`, () =>
+      it(`that ${what} is a failure of the request, without a secret, and has no effect after a recovery`, () =>
         withCredential(kit, async (subject) => {
           subject.respond = (request, issued) => change(issue(request, issued));
           const error = await subject.failure();
@@ -327,7 +334,7 @@ function testFailures(kit: CredentialKit, { describe, it }: Runner): void {
           subject.pass(60_000);
           assertShows(await subject.headers(), subject.mark, 'it is not asked again after a minute');
         }));
-    it('that refuses says so in the failure, of the class `authentication`, without a secret', () =>
+    it('that refuses causes a failure of the class `authentication`, without a secret', () =>
       withCredential(kit, async (subject) => {
         subject.respond = () => kit.refusal ?? REFUSAL;
         const error = await subject.failure();
@@ -335,13 +342,13 @@ function testFailures(kit: CredentialKit, { describe, it }: Runner): void {
         assert.equal(isStreamFailure(error) && error.failure.class, 'authentication');
         assertHides(`${error.stack} ${subject.logged.join(' ')}`, kit.secrets, 'an error or the log');
       }));
-    it('that fails is not asked by each request', () =>
+    it('that fails is not called by each request', () =>
       withCredential(kit, async (subject) => {
         subject.respond = () => ({ status: 503, body: '' });
         for (let request = 0; request < 20; request += 1) await subject.failure();
         assert.ok(subject.issuer.requests.length <= 2, `${subject.issuer.requests.length} requests in no time`);
       }));
-    it('that fails near the end leaves what there is in use, and is not asked by each request', () =>
+    it('that fails near the expiry leaves the current credential in use, and is not called by each request', () =>
       withCredential(kit, async (subject) => {
         await subject.headers();
         const { length } = subject.issuer.requests;
@@ -353,7 +360,7 @@ function testFailures(kit: CredentialKit, { describe, it }: Runner): void {
         }
         assert.ok(subject.issuer.requests.length <= length + 2, 'each request asks a minute before the end');
       }));
-    it('that gives what has ended already is a failure, and is not asked by each request', () =>
+    it('that returns an expired credential is a failure, and is not called by each request', () =>
       withCredential(kit, async (subject) => {
         subject.seconds = -60;
         assertFailure(await subject.failure());
@@ -364,7 +371,7 @@ function testFailures(kit: CredentialKit, { describe, it }: Runner): void {
         await subject.headers();
         assert.ok(length <= 2 * (subject.issuer.requests.length - length), 'each request asks for one that has ended');
       }));
-    it('that never responds is left in time, and asked again later', () =>
+    it('that never responds is abandoned in time, and called again later', () =>
       withCredential(kit, async (subject) => {
         subject.respond = () => undefined;
         subject.issuer.hurry(50);
@@ -387,20 +394,20 @@ function testClock(
   const isAt = async ({ headers }: Subject, ms: number): Promise<boolean> =>
     Math.abs(signedAt(await headers()) - ms) < 60_000;
   describe('a signature', () => {
-    it('is of its request alone', () =>
+    it('covers only its request', () =>
       withCredential(kit, async ({ credential, headers }) => {
         const own = await headers();
         const others = [{ body: '{}' }, { method: 'GET' }, { url: 'https://vendor.example/v1/models' }];
         for (const other of others)
           assert.notDeepEqual(await credential.headers?.({ ...REQUEST, ...other }), own, JSON.stringify(other));
       }));
-    it('is of the time of its request', () =>
+    it('has the time of its request', () =>
       withCredential(kit, async (subject) => {
         assert.ok(await isAt(subject, Date.now()));
         subject.pass(LIFE_MS / 2);
         assert.ok(await isAt(subject, Date.now()));
       }));
-    it('is made once more by the clock of the vendor, where that refuses it for its time', () =>
+    it('is repeated by the clock of the vendor, if that refuses it for its time', () =>
       withCredential(kit, async (subject) => {
         const { credential } = subject;
         const vendorMs = Date.now() + HOUR_MS;

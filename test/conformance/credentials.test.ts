@@ -74,7 +74,7 @@ aws(
   },
 );
 
-/** As the token endpoints of Google and Entra say it. */
+/** Format of the token endpoints of Google and Entra. */
 const token: CredentialKit['issue'] = (_request, { mark, seconds }) => ({
   body: { token_type: 'Bearer', access_token: mark, expires_in: seconds },
 });

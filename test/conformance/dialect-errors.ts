@@ -8,7 +8,7 @@ import { findRunner } from './runner.ts';
 
 const CODES = Object.keys(ERRORS) as readonly ErrorCode[];
 
-/** Every error of ours has a status and a type in the format, as a body and amid a stream. */
+/** Tests that every gateway error has a status and a type in the format, as a body and in a stream. */
 export function testDialectErrors(subject: DialectSubject): void {
   const { describe, it } = findRunner();
   const { dialect, format, errors } = subject;
@@ -34,7 +34,7 @@ export function testDialectErrors(subject: DialectSubject): void {
         assert.match(String(valuesAt(body, inBody.message)[0]), /What happened, and what to do\./);
         assert.equal(Math.floor(status / 100), Math.floor(error.status / 100), 'whose fault it is stays the same');
       });
-      it(`${code} amid a stream is one event that says ${streamed}`, () => {
+      it(`${code} in the middle of a stream is one event with ${streamed}`, () => {
         const stream = dialect.stream(askFor(subject, true));
         const events = readEvents(subject, stream.fail(error, 'req_conformance'), stream.contentType);
         const last = events.at(-1)?.value;

@@ -121,7 +121,7 @@ const SCHEMA = object(
   'an object',
 );
 
-/** What is wrong with a `format.json`, each in words with its place; empty where it is right. */
+/** Problems of a `format.json`, each with its place; empty if it is valid. */
 export function problemsOf(format: unknown): readonly string[] {
   const ajv = new Ajv2020({ strict: false, allErrors: true, verbose: true });
   const isRight = ajv.compile<DialectFormat>(SCHEMA);
@@ -159,7 +159,7 @@ function orderProblem(name: string, order: string, names: readonly string[]): re
   }
 }
 
-/** An error of the schema as a sentence. */
+/** Formats an error of the schema as a sentence. */
 function problemOf({ keyword, instancePath, params, parentSchema, message }: ErrorObject): string {
   const place = instancePath
     .replace(/\/(\d+)/g, '[$1]')

@@ -1,37 +1,38 @@
 import type { FinishReason } from '../../contract/index.ts';
 
-/** What `format.json` of a dialect's fixtures says: how its streams are ordered and where things stand in its JSON. */
+/** Content of `format.json` in a dialect's fixtures: the order of its stream events and the paths in its JSON. */
 
 /**
- * Which value: names and `[n]` of lists by dots, `[]` for every element. `choices[].delta.content` is all texts of a chunk.
+ * Path to a value: names and `[n]` of lists, joined by dots; `[]` is every element. `choices[].delta.content` is all
+ * texts of a chunk.
  */
 export type JsonPath = string;
 
-/** An event of a stream: the frame's name, or values of its JSON; the first row that holds is its name in the grammar. */
+/** Event of a stream: the frame's name, or values of its JSON. The first matching row names it in the grammar. */
 export interface EventRow {
-  /** The word by which the grammar knows it. */
+  /** Name in the grammar. */
   readonly name: string;
-  /** Values at paths of its JSON; null for "there is something". A frame that is no JSON is a text. */
+  /** Values at paths of its JSON; null matches any value. A frame that is not JSON is matched by `text`. */
   readonly when?: Readonly<Record<JsonPath, string | number | boolean | null>>;
-  /** The whole data of a frame that is no JSON, such as `[DONE]`. */
+  /** Complete data of a frame that is not JSON, such as `[DONE]`. */
   readonly text?: string;
-  /** The `event:` of its frame, which is checked. */
+  /** Expected `event:` of the frame. */
   readonly event?: string;
 }
 
-/** Where the same content stands in a whole response and in the events of a stream. */
+/** Places of the same content in a JSON response and in the events of a stream. */
 export interface ContentRow {
   readonly what: string;
   readonly whole: readonly JsonPath[];
   readonly streamed: readonly Streamed[];
-  /** Which of the canonical message stands there, one after the other; it has to be there once, and nothing else. */
+  /** Parts of the canonical message at this place, in order: each exactly once, and nothing else. */
   readonly holds?: readonly Held[];
 }
 
-/** A part of the canonical message; `name` and `arguments` are those of its tool calls. */
+/** Part of the canonical message; `name` and `arguments` are those of its tool calls. */
 export type Held = 'reasoning_content' | 'content' | 'refusal' | 'name' | 'arguments';
 
-/** Where in which events. */
+/** Paths in named events. */
 export interface Streamed {
   readonly events: readonly string[];
   readonly path: JsonPath;
@@ -39,20 +40,20 @@ export interface Streamed {
 
 export interface DialectFormat {
   readonly events: readonly EventRow[];
-  /** The order of a stream that ends well: a regular expression over names of events; blanks mean nothing. */
+  /** Order of a stream that completes: a regular expression over event names; blanks are ignored. */
   readonly complete: string;
-  /** The order of a stream that an error ended. */
+  /** Order of a stream that an error ends. */
   readonly failed: string;
   /** Numbers that count 0, 1, 2 … over these events, without gaps. */
   readonly counters?: readonly Streamed[];
   readonly content: readonly ContentRow[];
-  /** Where it stands why a response ended, with the format's word for each reason; null for a format that does not say it. */
+  /** Paths of the finish reason, with the format's word for each reason; null for a format without one. */
   readonly finish: {
     readonly whole: JsonPath;
     readonly streamed: readonly Streamed[];
     readonly words: Readonly<Record<Exclude<FinishReason, 'function_call'>, string>>;
   } | null;
-  /** Where the id of the response stands; null for a format that has none. */
+  /** Paths of the response id; null for a format without one. */
   readonly id: { readonly whole: JsonPath; readonly streamed: readonly Streamed[] } | null;
   /** Token counts; the sums of `input` and `output` are the canonical `prompt_tokens` and `completion_tokens`. */
   readonly usage: {
@@ -62,26 +63,31 @@ export interface DialectFormat {
     readonly output: readonly JsonPath[];
     readonly total?: JsonPath;
   };
-  /** Where an error says what it is: in a body, and in the event that ends a stream. */
+  /** Paths of an error's type and message: in a body, and in the event that ends a stream. */
   readonly error: {
     readonly body: { readonly type: JsonPath; readonly message: JsonPath };
     readonly streamed: { readonly type: JsonPath; readonly message: JsonPath };
   };
-  /** What a recorded response or stream may lose or change when it is read by a codec and written again. */
+  /**
+   * Paths that may get lost or change when a codec reads a recorded response or stream and the dialect writes it again.
+   */
   readonly modulo?: readonly JsonPath[];
   readonly native?: {
-    /** Fields that are written whatever the caller said. */
+    /** Fields that are always written, whatever the caller sent. */
     readonly edits: readonly string[];
-    /** The vendor's model, where the edits depend on what it can do. */
+    /** Vendor's model, if the edits depend on its features. */
     readonly model?: string;
-    /** Canonical fields that hooks may change, and what of the body may change with each; null: the body cannot say it, which is told. */
+    /**
+     * Canonical fields that hooks may change, and the body fields that may change with each. Null: the body cannot
+     * represent the field, which is reported as dropped.
+     */
     readonly changes: Readonly<Record<string, string | readonly string[] | null>>;
   };
 }
 
 const STEP = /\[(\d*)\]|([^.[\]]+)/g;
 
-/** The values at a path; none where it leads nowhere. */
+/** Returns the values at a path; empty if the path does not exist. */
 export function valuesAt(value: unknown, path: JsonPath): readonly unknown[] {
   let found: readonly unknown[] = [value];
   for (const [, index, name] of path.matchAll(STEP)) {
@@ -97,7 +103,7 @@ export function valuesAt(value: unknown, path: JsonPath): readonly unknown[] {
   return found.filter((one) => one !== undefined && one !== null);
 }
 
-/** A copy without what stands at these paths. */
+/** Returns a copy without the values at these paths. */
 export function without(value: unknown, paths: readonly JsonPath[]): unknown {
   const copy: unknown = structuredClone(value);
   for (const path of paths) {
@@ -110,7 +116,7 @@ export function without(value: unknown, paths: readonly JsonPath[]): unknown {
   return copy;
 }
 
-/** The grammar's expression over names, each followed by a blank. */
+/** Compiles the grammar to an expression over names, each followed by a blank. */
 export function compileOrder(order: string, names: readonly string[]): RegExp {
   const pattern = order.replace(/[\w-]+|\s+/g, (word) => {
     if (/\s/.test(word)) return '';

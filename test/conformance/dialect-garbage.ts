@@ -6,7 +6,7 @@ import { SAMPLES, type Sample } from './dialect-samples.ts';
 import { contextOf, type DialectSubject, inputOf } from './dialect-subject.ts';
 import { findRunner } from './runner.ts';
 
-/** What each value of a request is replaced with, one at a time; undefined takes it away. */
+/** Replacements for each value of a request, one at a time; undefined removes it. */
 const WRONG: readonly unknown[] = Object.freeze([
   ...[
     undefined,
@@ -32,10 +32,10 @@ const WRONG: readonly unknown[] = Object.freeze([
   Array.from({ length: 300 }, () => ({})),
 ]);
 
-/** Names that tell what was left out go into a header. */
+/** Names of dropped fields are sent in a header. */
 const NAME = /^[\x21-\x7e]{1,200}$/;
 
-/** Whatever a body holds, a dialect reads it or refuses it with a `param`; nothing else is thrown. */
+/** Tests that a dialect reads any body or rejects it with a `param`, and throws nothing else. */
 export function testGarbage(subject: DialectSubject): void {
   const { describe, it } = findRunner();
   const { dialect, requests } = subject;
@@ -43,7 +43,7 @@ export function testGarbage(subject: DialectSubject): void {
 
   describe('garbage', () => {
     for (const fixture of requests)
-      it(`in any place of ${fixture.name} is read, or refused with the place of what is wrong`, () => {
+      it(`in any place of ${fixture.name} is read, or refused with the place of the error`, () => {
         for (const [at, body] of mutationsOf(fixture.body)) {
           const input = inputOf(subject, fixture, deepFreeze(body));
           if (!takes(body, input)) continue;
@@ -69,7 +69,7 @@ export function testGarbage(subject: DialectSubject): void {
   });
 }
 
-/** What is made of it; undefined when it is refused, as callers are told. */
+/** Returns the result; undefined if it is rejected with a valid error. */
 function readOrRefuse<T>(make: () => T, at: string): T | undefined {
   try {
     return make();
@@ -81,7 +81,7 @@ function readOrRefuse<T>(make: () => T, at: string): T | undefined {
   }
 }
 
-/** Each body with one value replaced, and what was done to it. */
+/** Yields each body with one value replaced, and a description of the change. */
 function* mutationsOf(body: object): Generator<readonly [what: string, body: object]> {
   for (const path of pathsOf(body))
     for (const wrong of WRONG) {

@@ -5,7 +5,7 @@ import { askFor, type DialectSubject, inputOf, type RequestFixture, readEvents }
 import { plain } from './dialect-writing.ts';
 import { findRunner } from './runner.ts';
 
-/** A value that a hook may set, by canonical field. */
+/** Values that a hook may set, by canonical field. */
 const CHANGED: Readonly<Record<string, unknown>> = Object.freeze({
   max_completion_tokens: 2077,
   temperature: 0.25,
@@ -17,7 +17,7 @@ const CHANGED: Readonly<Record<string, unknown>> = Object.freeze({
   reasoning_effort: 'low',
 });
 
-/** Between equals the caller's own body goes on with the edits that are listed, and no others. */
+/** Tests that a native request keeps the caller's body, except for the listed edits. */
 export function testNative(subject: DialectSubject): void {
   const { describe, it } = findRunner();
   const { dialect, format, requests, recorded } = subject;
@@ -27,8 +27,8 @@ export function testNative(subject: DialectSubject): void {
   const patch = (fixture: RequestFixture, changed: Partial<ChatRequest> = {}): Patched =>
     patched(native, subject, fixture, changed);
 
-  describe('the native lane', () => {
-    it('is described in format.json, every field that hooks may change among it', () => {
+  describe('native passthrough', () => {
+    it('is described in format.json, including every field that hooks may change', () => {
       assert.deepEqual(Object.keys(changes).sort(), Object.keys(CHANGED).sort());
     });
 
@@ -45,7 +45,7 @@ export function testNative(subject: DialectSubject): void {
         it(`writes a changed ${field} of ${fixture.name} ${own === null ? 'not at all' : `to ${String(own)} only`}`, () => {
           const { written } = patch(fixture, { [field]: CHANGED[field] });
           if (!written) return assert.equal(own, null, 'it is said to be written');
-          // What is not said here is told.
+          // A change that the body cannot represent is reported.
           if (own === null) return assert.ok(written.dropped?.includes(field), `${field} is told as dropped`);
           const body = plain(written.body) as object;
           assertSame(fixture, body, [...edits, own].flat());
@@ -55,7 +55,7 @@ export function testNative(subject: DialectSubject): void {
     }
 
     for (const { name, text } of recorded.filter((one) => one.name.endsWith('.json')))
-      it(`hands ${name} to the caller as an object of the same fields`, () => {
+      it(`returns ${name} to the caller as an object with the same fields`, () => {
         const body = deepFreeze(JSON.parse(text) as object);
         assert.deepEqual(Object.keys(native.write(body, askFor(subject, false)) as object), Object.keys(body));
       });
@@ -101,7 +101,7 @@ function patched(
   return { written };
 }
 
-/** Fields that the edits do not list are as the caller wrote them; a field that was null may be gone. */
+/** Asserts that fields outside the edits are unchanged; a null field may be missing. */
 function assertSame({ body, native = {} }: RequestFixture, written: object, edits: readonly string[]): void {
   const rest = (value: object) =>
     Object.fromEntries(Object.entries(value).filter(([name, inner]) => !edits.includes(name) && inner !== null));

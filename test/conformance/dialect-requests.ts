@@ -6,7 +6,7 @@ import { valuesAt } from './dialect-format.ts';
 import { type DialectSubject, inputOf } from './dialect-subject.ts';
 import { findRunner } from './runner.ts';
 
-/** The check of a body that the gateway makes before `read`. */
+/** Returns the gateway's check of a body, which runs before `read`. */
 export function bodyCheck({ dialect }: DialectSubject): (body: unknown, input: Pick<DialectInput, 'route'>) => boolean {
   const schemas = createRequestSchemas([]);
   const compiled = new Map<Schema, (body: unknown) => boolean>();
@@ -18,14 +18,14 @@ export function bodyCheck({ dialect }: DialectSubject): (body: unknown, input: P
   };
 }
 
-/** `read` says what the fixtures say, whatever it is called with, and leaves its input alone. */
+/** Tests that `read` returns the result in the fixtures on every call, and does not modify its input. */
 export function testRequests(subject: DialectSubject): void {
   const { describe, it } = findRunner();
   const { dialect, requests } = subject;
   const takes = bodyCheck(subject);
 
   describe('requests', () => {
-    it('are shown by at least one fixture that wants a whole response and one that wants a stream', () => {
+    it('have at least one fixture for a JSON response and one for a stream', () => {
       const wanted = new Set(
         requests.map((fixture) => dialect.read(inputOf(subject, fixture)).request.stream === true),
       );
@@ -33,16 +33,16 @@ export function testRequests(subject: DialectSubject): void {
     });
     for (const fixture of requests)
       describe(fixture.name, () => {
-        it('is taken by the schema of its route', () => {
+        it('is accepted by the schema of its route', () => {
           assert.equal(takes(fixture.body, inputOf(subject, fixture)), true);
         });
-        it('is read as the fixture says, with what is lost told', () => {
+        it('is read as in the fixture, with its loss reported', () => {
           const { request, dropped = [], needs = [] } = dialect.read(inputOf(subject, fixture));
           assertHolds(request, fixture.canonical, 'canonical');
           assert.deepEqual([...dropped].sort(), [...(fixture.dropped ?? [])].sort());
           assert.deepEqual(needs.map(({ name }) => name).sort(), [...(fixture.needs ?? [])].sort());
         });
-        it('is read to the same thing again, from a frozen input that stays as it was', () => {
+        it('is read to the same result again, from a frozen input that stays unchanged', () => {
           const before = JSON.stringify(fixture.body);
           const input = deepFreeze(inputOf(subject, fixture));
           const [first, second] = [dialect.read(input), dialect.read(input)];
@@ -53,7 +53,7 @@ export function testRequests(subject: DialectSubject): void {
           );
           assert.equal(JSON.stringify(fixture.body), before);
         });
-        it('knows where each canonical message stands in the caller’s body', () => {
+        it('knows the place of each canonical message in the caller’s body', () => {
           const { request, place } = dialect.read(inputOf(subject, fixture));
           const missing = request.messages
             .map((_, index) => place?.(`messages[${index}]`) ?? `messages[${index}]`)
@@ -64,7 +64,7 @@ export function testRequests(subject: DialectSubject): void {
   });
 }
 
-/** Whether a value holds all that is expected of it: of objects the fields that are named, anything else whole. */
+/** Asserts that a value contains the expected one: for objects the named fields, anything else exactly. */
 function assertHolds(actual: unknown, expected: unknown, at: string): void {
   if (typeof expected !== 'object' || expected === null || typeof actual !== 'object' || actual === null) {
     assert.deepEqual(actual, expected, at);

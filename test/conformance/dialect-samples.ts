@@ -1,6 +1,6 @@
 import type { ChatChunk, ChatDelta, ChatResponse, FinishReason, ToolCall } from '../../contract/index.ts';
 
-/** What a model may say, in the canonical shape: every dialect has to write each of them, whole and streamed. */
+/** Model responses in the canonical shape. Every dialect must write each of them, as JSON and as a stream. */
 export interface Sample {
   readonly title: string;
   readonly response: ChatResponse;
@@ -51,7 +51,7 @@ export const SAMPLES: readonly Sample[] = Object.freeze([
   sample('names of calls that look like something else', { tool_calls: [call('functions.Bash:0', '__proto__', '{}')] }),
 ]);
 
-/** What is written beside each of them, in turns. */
+/** Second response, which is streamed concurrently with each of the samples. */
 export const INTERLEAVING: Sample = Object.freeze(
   sample(
     'another',
@@ -60,14 +60,14 @@ export const INTERLEAVING: Sample = Object.freeze(
   ),
 );
 
-/** In how many letters at a time a sample is streamed. */
+/** Number of characters per chunk of a streamed sample. */
 const PIECE = 3;
 
 function bits(text: string | null | undefined): readonly string[] {
   return [...(text ?? '')].join('').match(new RegExp(`[\\s\\S]{1,${PIECE}}`, 'gu')) ?? [];
 }
 
-/** A sample as a stream of small chunks, the usage in a last one. */
+/** Returns a sample as a stream of small chunks, with usage in the last one. */
 export function chunksOf({ id, created, model, choices, usage }: ChatResponse): readonly ChatChunk[] {
   const head = { id, object: 'chat.completion.chunk' as const, created, model };
   const chunks = choices.flatMap(({ index, message, finish_reason }) => {
@@ -92,7 +92,9 @@ export function chunksOf({ id, created, model, choices, usage }: ChatResponse): 
   return [...chunks, ...(usage ? [{ ...head, choices: [], usage }] : [])];
 }
 
-/** Two calls whose arguments come in turns, then a text after them: blocks that a format cannot write as they come. */
+/**
+ * Two calls with interleaved arguments, then a text: a format with blocks cannot write them in the order they arrive.
+ */
 export const INTERLEAVED: readonly ChatChunk[] = Object.freeze(
   [
     { reasoning_content: 'Think' },

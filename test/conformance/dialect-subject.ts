@@ -17,36 +17,39 @@ import { problemsOf } from './dialect-format-check.ts';
 import { readJson } from './provider-subject.ts';
 import type { WithRunner } from './runner.ts';
 
-/** What {@link testDialect} is given. */
+/** Options of {@link testDialect}. */
 export interface DialectKit extends WithRunner {
   readonly plugin: Plugin<object, 'dialect'>;
-  /** A folder with `format.json`, `request*.json` and the other files of the format. */
+  /** Folder with `format.json`, `request*.json` and the other files of the format. */
   readonly fixtures: URL;
-  /** Options that the plugin needs. */
+  /** Required options of the plugin. */
   readonly config?: Readonly<Record<string, unknown>>;
-  /** A vendor that speaks the format: what `recorded*.json` and `recorded*.sse` hold is read by its codec and written again. */
+  /**
+   * Vendor with the same format: its codec reads `recorded*.json` and `recorded*.sse`, and the dialect writes them
+   * again.
+   */
   readonly vendor?: Pick<Provider, 'chat' | 'native'>;
 }
 
-/** `request*.json`: a request as a client sends it, and what has to come of it. */
+/** `request*.json`: a client's request, and the expected result. */
 export interface RequestFixture {
   readonly name: string;
-  /** The end of its route's path; the first route unless set. */
+  /** End of its route's path. Default: the first route. */
   readonly route?: string;
   readonly params?: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, string>>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body: object;
-  /** The canonical request; of objects, the fields that are named. */
+  /** Expected canonical request; for objects only the named fields. */
   readonly canonical: object;
   readonly dropped?: readonly string[];
-  /** Names of what not every target has. */
+  /** Names of features that not every target has. */
   readonly needs?: readonly string[];
-  /** What the body becomes on its way to a vendor that speaks the format, beside the fields of `native.edits`. */
+  /** Changes of the body for a vendor with the same format, in addition to the fields of `native.edits`. */
   readonly native?: Readonly<Record<string, unknown>>;
 }
 
-/** `response*.json`: a canonical response and what the format makes of it. */
+/** `response*.json`: a canonical response and the format's version of it. */
 export interface ResponseFixture {
   readonly name: string;
   readonly canonical: ChatResponse;
@@ -59,21 +62,21 @@ export interface DialectSubject {
   readonly kit: DialectKit;
   readonly requests: readonly RequestFixture[];
   readonly responses: readonly ResponseFixture[];
-  /** Bytes of a vendor that speaks the format. */
+  /** Recorded bytes of a vendor with the format. */
   readonly recorded: readonly { readonly name: string; readonly text: string }[];
-  /** The status and the type of each error, by our code; undefined where both are ours. */
+  /** Status and type of each error, by the gateway's code; undefined if both are the gateway's. */
   readonly errors: Readonly<Record<string, ErrorFixture>> | undefined;
 }
 
-/** A row of `errors.json`. */
+/** Row of `errors.json`. */
 export interface ErrorFixture {
   readonly status: number;
   readonly type: string;
-  /** Amid a stream; the same type unless set. */
+  /** Type in a stream. Default: the same type. */
   readonly streamed?: string;
 }
 
-/** Sets the plugin up alone and takes what it registers. Throws when that is not exactly one dialect. */
+/** Sets the plugin up in isolation and returns its dialect. Throws unless it registers exactly one. */
 export function setUpDialect(plugin: Plugin, config: Readonly<Record<string, unknown>> = {}): DialectDefinition {
   const registered: DialectDefinition[] = [];
   const documents = new Map<string, unknown>();
@@ -101,7 +104,7 @@ export function setUpDialect(plugin: Plugin, config: Readonly<Record<string, unk
   return dialect;
 }
 
-/** Sets the plugin up and reads its folder of fixtures. Throws with what is wrong with them. */
+/** Sets the plugin up and reads its folder of fixtures. Throws with a description of invalid fixtures. */
 export function createDialectSubject(kit: DialectKit): DialectSubject {
   const { fixtures: folder } = kit;
   const names = existsSync(folder) ? readdirSync(folder).sort() : [];
@@ -145,7 +148,7 @@ export function inputOf(
   return { body, params, query, headers, route };
 }
 
-/** What a dialect is told when it writes; `seal` marks what it is given. */
+/** Context for writing a response; `seal` marks its input. */
 export function contextOf(input: DialectInput, request: ChatRequest, id = 'conformance'): DialectContext {
   return {
     ...{ input, request, id, created: 1_790_000_000, requestId: 'req_conformance' },
@@ -154,7 +157,7 @@ export function contextOf(input: DialectInput, request: ChatRequest, id = 'confo
   };
 }
 
-/** The first request that wants a whole response, or a stream, and what the dialect is told of it. */
+/** Context of the first request with or without `stream`. */
 export function askFor(subject: DialectSubject, stream: boolean, id?: string): DialectContext {
   for (const fixture of subject.requests) {
     const input = inputOf(subject, fixture);
@@ -165,13 +168,16 @@ export function askFor(subject: DialectSubject, stream: boolean, id?: string): D
   throw new Error(`no request*.json of ${subject.dialect.name} wants ${stream ? 'a stream' : 'a whole response'}`);
 }
 
-/** One event of a stream, by its name in the grammar. */
+/** Event of a stream, by its name in the grammar. */
 export interface NamedEvent {
   readonly name: string;
   readonly value: unknown;
 }
 
-/** Reads the text of a stream, by its type server-sent events, a JSON array, or lines of JSON, and names its events. */
+/**
+ * Reads the text of a stream and names its events. The content type selects server-sent events, a JSON array, or lines
+ * of JSON.
+ */
 export function readEvents({ format }: DialectSubject, text: string, contentType?: string): readonly NamedEvent[] {
   if (contentType?.startsWith('application/json'))
     return (JSON.parse(text) as readonly unknown[]).map((value) => ({ value, name: nameOf(format.events, { value }) }));
@@ -214,7 +220,7 @@ function nameOf(rows: readonly EventRow[], { value, event }: { value: unknown; e
   return row.name;
 }
 
-/** The whole text of a stream of these chunks. */
+/** Returns the complete text of a stream of these chunks. */
 export function writeAll(stream: DialectStream, chunks: readonly ChatChunk[]): string {
   return chunks.map((chunk) => stream.push(chunk)).join('') + stream.end();
 }

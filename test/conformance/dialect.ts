@@ -21,9 +21,11 @@ export type { ContentRow, DialectFormat, EventRow, Held, JsonPath, Streamed } fr
 export type { DialectKit, ErrorFixture, RequestFixture, ResponseFixture } from './dialect-subject.ts';
 
 /**
- * Runs the tests that every dialect must pass. The folder has `format.json` (a {@link DialectFormat}: the grammar of its streams and
- * where things stand), `errors.json` (status and type of every error code, where they are not ours), `request*.json` and `response*.json` with what has to
- * come of them, and, where `vendor` speaks the format, `recorded*.json` and `recorded*.sse` with that vendor's own bytes.
+ * Runs the tests that every dialect must pass. The folder of fixtures has these files:
+ * - `format.json`: a {@link DialectFormat} with the grammar of its streams and the paths of its values
+ * - `errors.json`: status and type of every error code that differs from the gateway's
+ * - `request*.json` and `response*.json`: inputs with their expected results
+ * - `recorded*.json` and `recorded*.sse`: a vendor's own bytes, if `vendor` uses the format
  *
  * ```ts
  * import { testDialect } from 'tollgate/conformance';
@@ -51,11 +53,11 @@ export function testDialect(kit: DialectKit): void {
           assert.match(summary, /^[^\n]+$/);
         }
       });
-      it('counts tokens where it has a route for it', () => {
+      it('counts tokens if it has a route for it', () => {
         if (dialect.routes.some(({ action }) => action === 'count')) assert.equal(typeof dialect.count, 'function');
       });
-      it('keeps a connection alive with whole frames', () => assert.match(dialect.keepAlive, /\n$/));
-      it('writes nothing to the console, and asks the environment for nothing', () => watched(() => useAll(subject)));
+      it('keeps a connection alive with complete frames', () => assert.match(dialect.keepAlive, /\n$/));
+      it('writes nothing to the console, and reads no environment variable', () => watched(() => useAll(subject)));
     });
     testRequests(subject);
     testGarbage(subject);
@@ -66,7 +68,7 @@ export function testDialect(kit: DialectKit): void {
   });
 }
 
-/** Sets the plugin up, and reads and writes once what there is; what comes of it is for other tests. */
+/** Sets the plugin up and reads and writes each fixture once; other tests check the results. */
 function useAll(subject: DialectSubject): void {
   const dialect = setUpDialect(subject.kit.plugin, subject.kit.config);
   for (const fixture of subject.requests)
@@ -81,6 +83,6 @@ function useAll(subject: DialectSubject): void {
         stream.end();
       }
     } catch {
-      // Another test says so.
+      // Another test reports this error.
     }
 }

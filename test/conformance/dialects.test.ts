@@ -7,7 +7,7 @@ import { testDialect } from './dialect.ts';
 
 const builtins = listBuiltins();
 const BUILT_IN = builtins.filter(({ kind }) => kind === 'dialect');
-/** Where copies of the plugins lie outside of the repository, when it is they that are tested. */
+/** Folder with copies of the plugins outside the repository, if the copies are tested. */
 const baseDir = process.env[COPIES_VARIABLE];
 
 for (const { name, url } of BUILT_IN) {

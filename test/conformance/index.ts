@@ -1,6 +1,6 @@
 /**
- * The public entry `tollgate/conformance`: each kit runs every promise of a kind of plugin against yours, in any runner
- * with `describe` and `it` (mocha, jest, vitest, `node:test`). They assert with `node:assert` and touch no network.
+ * Public entry `tollgate/conformance`. Each kit checks a plugin against all requirements of its kind, in any runner
+ * with `describe` and `it` (mocha, jest, vitest, `node:test`). The kits assert with `node:assert` and use no network.
  *
  * @public
  */

@@ -4,10 +4,10 @@ import https from 'node:https';
 import { type Duplex, duplexPair } from 'node:stream';
 import type { PluginApi } from '../../contract/index.ts';
 
-/** How long a test waits for what has to be there at once. */
+/** Time limit for immediate results. */
 export const SOON_MS = 1500;
 
-/** Fails, with words, where something is not there at once; until then the process stays. */
+/** Fails with a message if the result is late; the timer keeps the process alive until then. */
 export async function soon<T>(work: Promise<T>, what: string): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
@@ -16,7 +16,7 @@ export async function soon<T>(work: Promise<T>, what: string): Promise<T> {
   return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
 
-/** Fails where a text holds one of these secrets, as it is or as addresses and headers write it. */
+/** Fails if a text contains one of these secrets: plain, URL-encoded or in base64. */
 export function assertHides(text: string, secrets: readonly string[], where: string): void {
   for (const secret of secrets) {
     const forms = [secret, encodeURIComponent(secret), Buffer.from(secret).toString('base64')];
@@ -24,35 +24,35 @@ export function assertHides(text: string, secrets: readonly string[], where: str
   }
 }
 
-/** A request that the other side of a kit got. */
+/** Request that the kit's server received. */
 export interface IssuerRequest {
   readonly method: string;
-  /** With its origin, path and query. */
+  /** Complete URL with origin, path and query. */
   readonly url: string;
-  /** In lower case. */
+  /** Names in lower case. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly body: string;
 }
 
-/** What the other side of a kit responds: 200 unless `status` says otherwise; a body that is no text is sent as JSON. */
+/** Response of the kit's server. Default status: 200. An object is sent as JSON. */
 export interface IssuerAnswer {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body: string | object;
 }
 
-/** The other side of a kit's connections, in this process: every host is it, and nothing leaves. */
+/** Server for all connections of a kit, in this process: every host resolves to it, and no request leaves. */
 export interface Issuer {
   readonly requests: readonly IssuerRequest[];
-  /** The longest time that one of the requests was given by who sent it, in milliseconds. */
+  /** Longest timeout that a client set on one of the requests, in milliseconds. */
   readonly longestMs: number;
-  /** Clients end after so many milliseconds, whatever they say: what else a test would wait for. */
+  /** Overrides the timeout of clients, which shortens tests of a silent server. */
   hurry(ms: number | undefined): void;
   readonly api: Pick<PluginApi, 'http' | 'fetch'>;
   close(): void;
 }
 
-/** Opens the other side; `respond` gives nothing where it never does. */
+/** Starts the server; `respond` returns undefined to never respond. */
 export async function openIssuer(
   respond: (request: IssuerRequest) => IssuerAnswer | undefined | Promise<IssuerAnswer | undefined>,
 ): Promise<Issuer> {
@@ -84,7 +84,7 @@ export async function openIssuer(
     };
   const { got } = await import('got');
   const client = got.extend({
-    // As that of the gateway, `egress/http-client.ts`.
+    // Same options as in the gateway, `egress/http-client.ts`.
     ...{ agent: agents, followRedirect: false, retry: { limit: 0 }, timeout: { request: 30_000 } },
     hooks: {
       beforeRequest: [

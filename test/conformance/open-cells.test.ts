@@ -16,7 +16,7 @@ const NO_LOGPROBS = { logprobs: drop(), top_logprobs: drop(), parallel_tool_call
 const CALL = { id: 'a1', type: 'function', function: { name: 'f', arguments: '{}' } };
 const USAGE = { usage: { prompt_tokens: 5, completion_tokens: 1, total_tokens: 6 } };
 
-/** Titles of the kit's tests that fail for a vendor whose answers call one tool, whole and streamed. */
+/** Titles of the kit's failing tests for a vendor whose responses call one tool, as JSON and streamed. */
 async function failuresOf(spec: Partial<CompatibleSpec>): Promise<readonly string[]> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-cells-'));
   const message = { role: 'assistant', content: 'x', tool_calls: [CALL] };

@@ -21,25 +21,25 @@ import { openMemory } from '../../plugins/stores/memory/index.ts';
 import { deepFreeze } from './deep-freeze.ts';
 import type { WithRunner } from './runner.ts';
 
-/** What every kit of a plugin that has hooks is given. */
+/** Common options of the kits for plugins with hooks. */
 export interface PluginKit extends WithRunner {
   readonly plugin: Plugin;
-  /** Options that it needs; the defaults of its `configSchema` are put beside them. */
+  /** Required options; defaults of `configSchema` are added. */
   readonly config?: Readonly<Record<string, unknown>>;
 }
 
-/** A plugin that was set up alone, with a store in memory, and what it registered. */
+/** Plugin that was set up in isolation, with a store in memory, and its registrations. */
 export interface PluginSubject {
   readonly plugin: Plugin;
   readonly routes: readonly Route[];
   readonly commands: readonly Command[];
   readonly agents: readonly AgentDefinition[];
-  /** What it registered besides: `offer speech`, `operation rerank`, `dialect chat`, `store`. */
+  /** Other registrations: `offer speech`, `operation rerank`, `dialect chat`, `store`. */
   readonly others: readonly string[];
-  /** All that it wrote to its log, as JSON. */
+  /** Log entries of the plugin, as JSON. */
   readonly logged: readonly string[];
   hooksOf<N extends HookName>(name: N): readonly HookObject<N>[];
-  /** Closes what it opened, as the end of a gateway does. */
+  /** Closes the plugin's resources, as a gateway does at its end. */
   close(): Promise<void>;
 }
 
@@ -59,10 +59,13 @@ const SETTINGS: PluginApi['settings'] = Object.freeze({
 
 const ANY_OPTIONS = Object.freeze({ type: 'object' });
 
-/** By schema: a kit sets its plugin up for each test. */
+/** Compiled checks by schema, because a kit sets its plugin up for each test. */
 const CHECKS = new WeakMap<object, (config: unknown) => string | undefined>();
 
-/** What is wrong with these options by a plugin's schema; puts its defaults into them. */
+/**
+ * Returns a check of options against a plugin's schema, which also adds defaults. The check returns the problem or
+ * undefined.
+ */
 export function configCheck(plugin: Plugin): (config: unknown) => string | undefined {
   const known = CHECKS.get(plugin.configSchema ?? ANY_OPTIONS);
   if (known) return known;
@@ -76,7 +79,7 @@ export function configCheck(plugin: Plugin): (config: unknown) => string | undef
   return check;
 }
 
-/** Sets a plugin up as a gateway does. Throws what its `setup` throws, and what its schema says of the options. */
+/** Sets a plugin up as a gateway does. Throws the errors of `setup` and of the options' schema. */
 export async function setUpPlugin({ plugin, config = {} }: PluginKit): Promise<PluginSubject> {
   const options = structuredClone(config);
   const wrong = configCheck(plugin)(options);
@@ -95,29 +98,35 @@ export async function setUpPlugin({ plugin, config = {} }: PluginKit): Promise<P
   const nothing = (): undefined => undefined;
   const none = (): readonly never[] => [];
   const api: Partial<Record<keyof WholeApi, unknown>> = {
-    ...{ instance: plugin.name, log, settings: SETTINGS, ledger: store.ledger, records: createRecordBook(store) },
-    ...{ stores: { ...store, kept: store.kept(plugin.name) }, redact: (text: string) => text },
-    ...{ upgrade: nothing, schema: nothing, use: nothing, personalData: nothing, allPersonalData: none },
-    ...{ figure: nothing, figures: none, watchStore: nothing, watchRefusals: nothing, announce: nothing },
-    ...{ offerSignIn: nothing, audit: async () => undefined, auditLog: async () => ({ entries: [] }) },
-    ...{ models: none, aliases: none, alias: nothing, useModelTable: nothing, limitOutput: nothing },
-    ...{ offers: () => new Map(), listModels: async () => [], routing: () => ({ targets: [], retries: {} }) },
-    ...{ keyv: (name: string) => store.keyv(name), share: (name: string) => store.keyv(name) },
-    ...{
-      shared: (name: string) => store.keyv(name),
-      gather: (_topic: string, read: () => unknown) => async () => [await read()],
-    },
-    ...{ keep: (_name: string, make: () => unknown) => make(), estimate: () => ({ units: {}, cost: undefined }) },
+    ...{ instance: plugin.name, log, settings: SETTINGS, redact: (text: string) => text },
+    ...{ upgrade: nothing, schema: nothing, use: nothing, keyv: (name: string) => store.keyv(name) },
+    keep: (_name: string, make: () => unknown) => make(),
     http: refuseNetwork,
     fetch: refuseNetwork,
-    call: refuseNetwork,
-    gateway: {
-      routing: async () => ({ targets: [], retries: {} }),
-      plugins: none,
-      reloads: nothing,
-      reloadProblem: nothing,
+    stores: {
+      ...{ ...store, kept: store.kept(plugin.name), personalData: nothing },
+      ...{ share: (name: string) => store.keyv(name), shared: (name: string) => store.keyv(name) },
     },
-    catalog: createCatalog(new Map()),
+    models: {
+      ...{ list: none, aliases: none, alias: nothing, offers: () => new Map(), listAtProvider: async () => [] },
+      ...{ routing: () => ({ targets: [], retries: {} }), catalog: createCatalog(new Map()), call: refuseNetwork },
+    },
+    books: {
+      ...{ ledger: store.ledger, records: createRecordBook(store), limitOutput: nothing },
+      estimate: () => ({ units: {}, cost: undefined }),
+    },
+    operators: {
+      ...{ figure: nothing, figures: none, watchStore: nothing, watchRefusals: nothing, announce: nothing },
+      ...{ offerSignIn: nothing, audit: async () => undefined, auditLog: async () => ({ entries: [] }) },
+      ...{ allPersonalData: none, useModelTable: nothing },
+      gather: (_topic: string, read: () => unknown) => async () => [await read()],
+      gateway: {
+        routing: async () => ({ targets: [], retries: {} }),
+        plugins: none,
+        reloads: nothing,
+        reloadProblem: nothing,
+      },
+    },
     provider: () => void others.push('provider'),
     offer: (operation: string) => void others.push(`offer ${operation}`),
     operation: ({ name }: { readonly name: string }) => void others.push(`operation ${name}`),
@@ -159,7 +168,7 @@ export const PRINCIPAL: Principal = Object.freeze({ credential: 'key', userId: '
 
 const TARGET = Object.freeze({ provider: 'echo', model: 'echo' });
 
-/** A chat of a caller, as hooks see it. */
+/** Chat call of a caller, as hooks see it. */
 export function callOf(request: ChatRequest, fields: Partial<Call<'chat'>> = {}): Call<'chat'> {
   const id = fields.id ?? 'call_1';
   return {
@@ -175,10 +184,10 @@ export function callOf(request: ChatRequest, fields: Partial<Call<'chat'>> = {})
   };
 }
 
-/** What one choice of a response says. */
+/** Message of one choice. */
 export type Said = Partial<ChatResponse['choices'][number]['message']>;
 
-/** A whole response of these choices. */
+/** Complete response with these choices. */
 export function responseOf(model: string, choices: readonly Said[]): ChatResponse {
   return {
     ...{ id: 'chatcmpl-1', object: 'chat.completion', created: 1_790_000_000, model },

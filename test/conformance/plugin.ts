@@ -3,11 +3,11 @@ import { configCheck, type PluginKit, type PluginSubject, setUpPlugin } from './
 import { findRunner, nameOf, requirePlugin } from './runner.ts';
 import { watchedAsync } from './watched.ts';
 
-/** What is put in place of every secret option, to see whether it comes out: long enough for secrets that have to be so. */
+/** Value of every secret option, which must not be exposed. It is long enough for options with a minimum length. */
 const SECRET = 'canary-7f3a9c2e5b81-d06b4418ac2f4e9b-71c5e83f9a20d46b';
 
 /**
- * Runs the tests that every plugin must pass, of any kind: what it says of itself, its options, what it registers.
+ * Runs the tests that every plugin of any kind must pass: its description, its options, its registrations.
  *
  * ```ts
  * import { testPlugin } from 'tollgate/conformance';
@@ -23,7 +23,7 @@ export function testPlugin(kit: PluginKit): void {
   });
 }
 
-/** The part of it that the kits of kinds have too; `use` does what a call does, so that it is seen what the plugin does then. */
+/** Tests shared with the kits of each kind. `use` runs a typical call, so that the tests observe the plugin at work. */
 export function testDefinition(kit: PluginKit, use: (subject: PluginSubject) => unknown = () => undefined): void {
   const { describe, it } = findRunner();
   const { plugin, config = {} } = kit;
@@ -41,7 +41,7 @@ export function testDefinition(kit: PluginKit, use: (subject: PluginSubject) => 
       assert.equal(plugin.apiVersion, 1);
       assert.match(plugin.name, /^[a-z][a-z0-9-]{0,39}$/);
     });
-    it('has a schema of its options that takes those of the kit and refuses unknown ones', () => {
+    it('has a schema of its options that accepts those of the kit and refuses unknown ones', () => {
       const check = configCheck(plugin);
       assert.equal(check(structuredClone(config)), undefined);
       assert.ok(
@@ -58,11 +58,11 @@ export function testDefinition(kit: PluginKit, use: (subject: PluginSubject) => 
         'options without a description',
       );
     });
-    it('is set up as often as it is asked, each time to the same', async () => {
+    it('can be set up repeatedly, with the same result', async () => {
       const [first, second] = [await subjectOf(registeredBy), await subjectOf(registeredBy)];
       assert.deepEqual(second, first);
     });
-    it('says of its commands what it registers', () =>
+    it('registers its declared commands', () =>
       subjectOf(({ commands }) => {
         const said = (plugin.commands ?? []).map(({ name }) => name);
         assert.deepEqual(
@@ -78,13 +78,13 @@ export function testDefinition(kit: PluginKit, use: (subject: PluginSubject) => 
           assert.match(summary, /^[^\n]+$/, path);
         }
       }));
-    it('writes nothing to the console, and asks the environment for nothing', () =>
+    it('writes nothing to the console, and reads no environment variable', () =>
       watchedAsync(() =>
         subjectOf(async (subject) => {
           try {
             await use(subject);
           } catch {
-            // Another test says so.
+            // Another test reports this error.
           }
         }),
       ));
@@ -96,7 +96,7 @@ export function testDefinition(kit: PluginKit, use: (subject: PluginSubject) => 
         assert.ok(!logged.join('\n').includes(SECRET), 'a secret option is in the log');
       await subjectOf(look, options).catch((error: unknown) => {
         if (error instanceof assert.AssertionError) throw error;
-        // It may refuse what is no secret of its form.
+        // The plugin may refuse a secret with an invalid format.
         assert.ok(!String((error as Error).message).includes(SECRET), 'a secret option is in an error of `setup`');
       });
     });
@@ -109,7 +109,7 @@ interface Schema {
   >;
 }
 
-/** The names of options that are a secret text. */
+/** Names of options with a secret text. */
 function secretsOf(schema: object | undefined): readonly string[] {
   const { properties = {} } = (schema ?? {}) as Schema;
   return Object.entries(properties).flatMap(([name, { secret, type }]) =>
@@ -117,7 +117,7 @@ function secretsOf(schema: object | undefined): readonly string[] {
   );
 }
 
-/** What a plugin registered, for a look. */
+/** Registrations of a plugin, for inspection. */
 function registeredBy({ routes, commands, agents, others, hooksOf }: PluginSubject): unknown {
   const hooks = (
     ['authenticate', 'admit', 'prepare', 'answer', 'route', 'reserve', 'send', 'receive', 'stream'] as const

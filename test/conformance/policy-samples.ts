@@ -1,10 +1,10 @@
 import type { ChatChunk, ChatDelta, ChatResponse } from '../../contract/index.ts';
 import type { Said } from './plugin-subject.ts';
 
-/** A place of a response where a model may say something. */
+/** Place of a response with model output. */
 export interface Place {
   readonly where: string;
-  /** A response that says a text there. */
+  /** Response with a text at this place. */
   choices(text: string): readonly Said[];
 }
 
@@ -29,7 +29,10 @@ function withCalls(calls: Said['tool_calls']): Said {
   return calls ? { tool_calls: calls } : {};
 }
 
-/** The content of a response as chunks of so many letters, the choices in turns. What ends them does not pass transforms. */
+/**
+ * Content of a response in chunks of `letters` characters, the choices interleaved. Chunks that end a choice do not
+ * pass transforms.
+ */
 export function chunksOf({ id, created, model, choices }: ChatResponse, letters: number): readonly ChatChunk[] {
   const columns = choices.map(({ index, message }) => {
     const deltas: readonly ChatDelta[] = [
@@ -62,7 +65,7 @@ function cut(text: string | null | undefined, letters: number): readonly string[
   );
 }
 
-/** All texts of responses or chunks, each place with its own. */
+/** All texts of responses or chunks, by place. */
 export function contentOf(said: readonly (ChatResponse | ChatChunk)[]): Readonly<Record<string, string>> {
   const texts = new Map<string, string>();
   const add = (place: string, text: string | null | undefined): void => {

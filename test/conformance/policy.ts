@@ -18,13 +18,16 @@ import { callOf, type PluginKit, type PluginSubject, responseOf, setUpPlugin } f
 import { chunksOf, contentOf, PLACES } from './policy-samples.ts';
 import { findRunner, nameOf, requirePlugin } from './runner.ts';
 
-/** What {@link testPolicy} is given. */
+/** Options of {@link testPolicy}. */
 export interface PolicyKit extends PluginKit {
-  /** Texts of a model of which no caller may see anything: in no choice, no reasoning, no refusal and no tool's arguments, however they are cut. */
+  /**
+   * Model texts that no caller may see in part or whole: in no choice, reasoning, refusal or tool argument, however
+   * they are chunked.
+   */
   readonly hides?: readonly string[];
-  /** Texts of a caller for which the call is refused, in whichever message they stand. */
+  /** Caller texts for which the call is refused, in any message. */
   readonly refuses?: readonly string[];
-  /** Texts of caller and model that pass as they are. */
+  /** Texts of caller and model that pass unchanged. */
   readonly lets?: readonly string[];
 }
 
@@ -34,12 +37,15 @@ const HOSTILE: readonly string[] = [
 ];
 const HOSTILE_ERRORS: readonly string[] = ['', '<html>'.repeat(1000), '{"error":', '\r\nset-cookie: x=1', '__proto__'];
 
-/** In how many letters at a time a response is streamed. */
+/** Characters per chunk of a streamed response. */
 const CUTS: readonly number[] = [1, 3, 7, 10_000];
 
 /**
- * Runs the tests that every policy must pass: a whole response and a stream come to the same, whatever stands where and however it is
- * cut; what is taken for a call is given back; only errors of ours are thrown; and what `hides`, `refuses` and `lets` say holds.
+ * Runs the tests that every policy must pass:
+ * - A JSON response and a stream give the same result, for any place of a text and any chunks.
+ * - Resources acquired for a call are released.
+ * - Only GatewayErrors are thrown.
+ * - The options `hides`, `refuses` and `lets` hold.
  *
  * ```ts
  * import { testPolicy } from 'tollgate/conformance';
@@ -64,7 +70,7 @@ export function testPolicy(kit: PolicyKit): void {
     testCallers(kit);
 
     describe('errors', () => {
-      it('stay errors, with a code of ours, whatever the provider said', () =>
+      it('stay errors, with a gateway code, for any error of the provider', () =>
         withPolicy(kit, async (subject) => {
           for (const code of Object.keys(ERRORS) as readonly ErrorCode[])
             for (const message of HOSTILE_ERRORS)
@@ -82,7 +88,7 @@ export function testPolicy(kit: PolicyKit): void {
 
     describe('the end of a call', () => {
       for (const status of ['ok', 'error', 'aborted'] as const)
-        it(`gives back what was taken for it, when it ended as "${status}"`, () =>
+        it(`releases its resources, when it ended as "${status}"`, () =>
           withPolicy(kit, async (subject) => {
             const first = await admit(subject, callOf(requestOf(HARMLESS), { id: 'call_0' }), status);
             for (let at = 1; at < 5; at++) {
@@ -91,7 +97,7 @@ export function testPolicy(kit: PolicyKit): void {
               assert.equal(codeOf(again), codeOf(first), `call ${at + 1} after ${at} that have ended`);
             }
           }));
-      it('is taken without a throw also where nothing was admitted', () =>
+      it('causes no error, also if nothing was admitted', () =>
         withPolicy(kit, async (subject) => {
           for (const { handler } of subject.hooksOf('finish'))
             await handler(callOf(requestOf(HARMLESS)), outcomeOf('aborted'));
@@ -107,7 +113,7 @@ function testWholeAndStreamed(kit: PolicyKit): void {
 
   describe('a response', () => {
     for (const place of PLACES)
-      it(`with something to say in ${place.where} is the same whole and streamed, however it is cut`, () =>
+      it(`with text in ${place.where} is the same with and without a stream, however it is split`, () =>
         withPolicy(kit, async (subject) => {
           for (const text of texts) {
             const response = responseOf('m', place.choices(text));
@@ -121,7 +127,7 @@ function testWholeAndStreamed(kit: PolicyKit): void {
           }
         }));
     for (const text of lets)
-      it(`passes as it is: ${text.slice(0, 60)}`, () =>
+      it(`passes unchanged: ${text.slice(0, 60)}`, () =>
         withPolicy(kit, async (subject) => {
           for (const place of PLACES) {
             const response = responseOf('m', place.choices(text));
@@ -129,7 +135,7 @@ function testWholeAndStreamed(kit: PolicyKit): void {
           }
         }));
     for (const text of hides)
-      it(`shows nobody ${JSON.stringify(text.slice(0, 60))}`, () =>
+      it(`hides ${JSON.stringify(text.slice(0, 60))}`, () =>
         withPolicy(kit, async (subject) => {
           for (const place of PLACES) {
             const response = responseOf('m', place.choices(`So ${text} it is.`));
@@ -145,7 +151,7 @@ function testWholeAndStreamed(kit: PolicyKit): void {
           const log = subject.logged.join('\n').toLowerCase();
           assert.ok(!log.includes(JSON.stringify(text.toLowerCase()).slice(1, -1)), 'the log repeats the text');
         }));
-    it('keeps its end and usage, and the heads of its chunks', () =>
+    it('keeps its end and usage, and the metadata of its chunks', () =>
       withPolicy(kit, async (subject) => {
         const response = responseOf('m', [{ content: HARMLESS }]);
         const changed = await orRefusal(() => receive(subject, response));
@@ -160,14 +166,14 @@ function testWholeAndStreamed(kit: PolicyKit): void {
           assert.ok(Array.isArray(chunk.choices), 'a chunk has choices');
         }
       }));
-    it('is streamed beside another one as it is alone', () =>
+    it('is streamed concurrently with another one as it is alone', () =>
       withPolicy(kit, async (subject) => {
         const streams = [HARMLESS, 'Quite another text, of another call.'].map((text) =>
           chunksOf(responseOf('m', [{ content: text }]), 2),
         );
         const alone = [];
         for (const chunks of streams) alone.push(await streamOrRefuse(subject, chunks));
-        // What refuses a stream by itself says so in another test.
+        // Another test reports a refusal of a single stream.
         if (alone.some(({ refusal }) => refusal)) return;
         const both = streams.map((chunks, at) => ({
           chunks,
@@ -180,7 +186,7 @@ function testWholeAndStreamed(kit: PolicyKit): void {
         for (const [at, { transforms, out }] of both.entries())
           assert.deepEqual(contentOf([...out, ...(await endAll(transforms))]), contentOf(alone[at]?.chunks ?? []));
       }));
-    it('that is broken off throws nothing later', () =>
+    it('that is interrupted throws nothing later', () =>
       withPolicy(kit, async (subject) => {
         const controller = new AbortController();
         const call = callOf(requestOf(HARMLESS, true), { signal: controller.signal });
@@ -189,7 +195,7 @@ function testWholeAndStreamed(kit: PolicyKit): void {
         controller.abort(new Error('the caller left'));
         for (const { handler } of subject.hooksOf('finish')) await handler(call, outcomeOf('aborted'));
       }));
-    it('of hostile texts is changed, or refused with an error of ours', () =>
+    it('of hostile texts is changed, or refused with a GatewayError', () =>
       withPolicy(kit, async (subject) => {
         for (const text of HOSTILE)
           for (const place of PLACES) {
@@ -206,13 +212,13 @@ function testCallers(kit: PolicyKit): void {
   const { refuses = [], lets = [] } = kit;
 
   describe('a request', () => {
-    it('of hostile texts passes, or is refused with an error of ours', () =>
+    it('of hostile texts passes, or is refused with a GatewayError', () =>
       withPolicy(kit, async (subject) => {
         for (const text of HOSTILE)
           for (const messages of messagesOf(text)) await orRefusal(() => enter(subject, messages));
       }));
     for (const text of refuses)
-      it(`with ${JSON.stringify(text.slice(0, 60))} is refused in whichever message it stands, and not repeated`, () =>
+      it(`with ${JSON.stringify(text.slice(0, 60))} is refused in any message, and not repeated`, () =>
         withPolicy(kit, async (subject) => {
           for (const messages of messagesOf(text)) {
             const where = JSON.stringify(messages).slice(0, 200);
@@ -224,7 +230,7 @@ function testCallers(kit: PolicyKit): void {
           assert.ok(!subject.logged.join('\n').includes(JSON.stringify(text).slice(1, -1)), 'the log repeats the text');
         }));
     for (const text of lets)
-      it(`passes as it is: ${text.slice(0, 60)}`, () =>
+      it(`passes unchanged: ${text.slice(0, 60)}`, () =>
         withPolicy(kit, async (subject) => {
           for (const messages of messagesOf(text)) {
             const { request } = await enter(subject, messages);
@@ -234,7 +240,7 @@ function testCallers(kit: PolicyKit): void {
   });
 }
 
-/** Runs something with the policy, set up anew, and closes it. */
+/** Sets the policy up, runs the function and closes the policy. */
 async function withPolicy(kit: PolicyKit, run: (subject: PluginSubject) => Promise<void>): Promise<void> {
   const subject = await setUpPlugin(kit);
   try {
@@ -248,7 +254,7 @@ function requestOf(text: string, stream = false): ChatRequest {
   return { model: 'm', messages: [{ role: 'user', content: text }], ...(stream && { stream }) };
 }
 
-/** A text in every kind of message, whole and as a part. */
+/** A text in every kind of message, as a string and as a part. */
 function messagesOf(text: string): readonly (readonly ChatMessage[])[] {
   const user: ChatMessage = { role: 'user', content: 'Hello' };
   const call = {
@@ -277,7 +283,7 @@ function messagesOf(text: string): readonly (readonly ChatMessage[])[] {
   ] as readonly (readonly ChatMessage[])[];
 }
 
-/** The way of a request up to where it is sent. */
+/** Runs the hooks of a request up to its sending. */
 async function enter(
   subject: PluginSubject,
   messages: readonly ChatMessage[],
@@ -297,7 +303,7 @@ async function enter(
   return { request };
 }
 
-/** Admits a call and ends it; the error that refused it. */
+/** Admits a call and ends it; returns the error that refused it. */
 async function admit(subject: PluginSubject, call: Call<'chat'>, status: Outcome['status']): Promise<unknown> {
   const refusal = await orRefusal(async () => {
     for (const { handler } of subject.hooksOf('admit')) await handler(call);
@@ -313,7 +319,7 @@ function outcomeOf(status: Outcome['status']): Outcome {
 
 const codeOf = (refusal: unknown): string | undefined => (isGatewayError(refusal) ? refusal.code : undefined);
 
-/** Outward hooks run in reverse. */
+/** Hooks on responses run in reverse order. */
 async function receive(subject: PluginSubject, response: ChatResponse): Promise<ChatResponse> {
   let out = deepFreeze(response);
   for (const { handler } of subject.hooksOf('receive').toReversed()) {
@@ -340,7 +346,7 @@ async function stream(subject: PluginSubject, chunks: readonly ChatChunk[]): Pro
   return [...(await pushAll(transforms, chunks)), ...(await endAll(transforms))];
 }
 
-/** A stream up to where it is refused, with what was seen before. */
+/** Streams until a refusal; returns the refusal and all chunks before it. */
 async function streamOrRefuse(
   subject: PluginSubject,
   chunks: readonly ChatChunk[],
@@ -365,7 +371,7 @@ async function pushAll(transforms: Transforms, chunks: readonly ChatChunk[]): Pr
   return out;
 }
 
-/** Each gives what it holds, which those after it get. */
+/** Flushes each transform into the next ones. */
 async function endAll(transforms: Transforms): Promise<readonly ChatChunk[]> {
   let out: readonly ChatChunk[] = [];
   for (const transform of transforms) {
@@ -375,7 +381,7 @@ async function endAll(transforms: Transforms): Promise<readonly ChatChunk[]> {
   return deepFreeze(out);
 }
 
-/** What comes of something; the error of ours that refuses it. Anything else that is thrown fails the test. */
+/** Returns the result, or the GatewayError that refuses it. Any other error fails the test. */
 async function orRefusal<T>(run: () => Promise<T>): Promise<T | GatewayError> {
   try {
     return await run();
@@ -388,7 +394,7 @@ async function orRefusal<T>(run: () => Promise<T>): Promise<T | GatewayError> {
   }
 }
 
-/** A refusal does not repeat what it refuses. */
+/** Asserts that a refusal does not repeat the refused text. */
 function assertUnsaid(text: string, refusal: unknown): void {
   if (isGatewayError(refusal))
     assert.ok(!refusal.message.toLowerCase().includes(text.toLowerCase()), 'the refusal repeats the text');

@@ -6,7 +6,7 @@ import { assertIncludes, assertResponse } from './provider-shape.ts';
 import { CALL, type Fixture, type ProviderSubject } from './provider-subject.ts';
 import { findRunner } from './runner.ts';
 
-/** What an answer may show, and whether it does. */
+/** Features of a response, and their detection. */
 const FEATURES: readonly FixtureFeature<ChatResponse>[] = [
   {
     name: 'tool calls',
@@ -41,7 +41,7 @@ const FEATURES: readonly FixtureFeature<ChatResponse>[] = [
   },
 ];
 
-/** Whole answers come out in OpenAI's shape, and show what the vendor has. */
+/** Tests that JSON responses have OpenAI's shape and show the vendor's features. */
 export function testAnswers(subject: ProviderSubject): void {
   const { describe, it } = findRunner();
   const {
@@ -53,7 +53,7 @@ export function testAnswers(subject: ProviderSubject): void {
   if (!chat) return;
   const read = ({ text }: Fixture) => chat.response(JSON.parse(text), CALL);
 
-  describe('an answer', () => {
+  describe('a response', () => {
     const answers = fixtures('chat', '.json');
     it('is among the fixtures', () => {
       assert.ok(answers.length > 0, 'put a chat.json of the vendor’s bytes into the fixtures');

@@ -5,7 +5,10 @@ import { SAMPLES } from './provider-samples.ts';
 import { CALL, type ProviderSubject } from './provider-subject.ts';
 import { findRunner } from './runner.ts';
 
-/** Fields that act at some vendor, each with a value that does: a codec that sends one has to say what it does there. */
+/**
+ * Fields with side effects at some vendor, each with a value that triggers one. A codec that sends such a field must
+ * declare its effects.
+ */
 const ACTING: Readonly<Record<string, unknown>> = Object.freeze({
   compound_custom: { tools: { enabled_tools: ['web_search'] } },
   fallbacks: ['another-model'],
@@ -21,7 +24,7 @@ const ACTING: Readonly<Record<string, unknown>> = Object.freeze({
   web_search_options: {},
 });
 
-/** Fields that some models of a vendor refuse. */
+/** Fields that some models of a vendor reject. */
 const NOT_OF_ALL: readonly string[] = [
   ...['frequency_penalty', 'logit_bias', 'logprobs', 'n', 'prediction', 'presence_penalty', 'prompt_cache_retention'],
   ...['stop', 'temperature', 'top_logprobs', 'top_p', 'verbosity'],
@@ -29,7 +32,10 @@ const NOT_OF_ALL: readonly string[] = [
 
 const DOES: ReadonlySet<string> = new Set(['tool', 'model', 'price', 'stores', 'residency']);
 
-/** The provider says what its requests make the vendor do, and a model that it does not know gets the narrowest of them. */
+/**
+ * Tests that the provider declares the effects of its requests, and that an unknown model gets only fields that all
+ * models accept.
+ */
 export function testEffects({ provider, kit }: ProviderSubject): void {
   const { describe, it } = findRunner();
   const { chat, effects: declared, transport, fields: table } = provider;
@@ -41,8 +47,8 @@ export function testEffects({ provider, kit }: ProviderSubject): void {
   const send = (model: string, fields: object): HttpRequest =>
     chat.request({ messages, model, ...fields } as ChatRequest, { ...CALL, model });
 
-  describe('what a caller can make the vendor do', () => {
-    it('is declared in `effects`, `{}` where nothing is', () => {
+  describe('an effect at the vendor', () => {
+    it('is declared in `effects`, `{}` if there are none', () => {
       assert.ok(effects, 'the provider has `effects`');
       for (const model of models)
         for (const [field, rules] of Object.entries(effectsOf(model) ?? {}))
@@ -57,7 +63,7 @@ export function testEffects({ provider, kit }: ProviderSubject): void {
     });
 
     for (const [field, value] of Object.entries(ACTING))
-      it(`is declared of ${field}, if that is sent`, () => {
+      it(`is declared for ${field}, if that is sent`, () => {
         for (const model of models) {
           const body = sentOf(() => send(model, { [field]: value }));
           if (body && field in body && JSON.stringify(body).includes(JSON.stringify(value).slice(1, -1)))
@@ -71,17 +77,17 @@ export function testEffects({ provider, kit }: ProviderSubject): void {
 
   const known = (table?.variants ?? []).filter(({ example }) => Object.keys(example).length === 1);
   if (known.length === 0) return;
-  describe('a model that nobody knows yet', () => {
+  describe('an unknown model', () => {
     const unknown = kit.unknownModel ?? CALL.model;
     for (const { when, example } of known)
-      it(`is sent no field that others do not get: ${when}`, () => {
+      it(`gets no field that other models do not accept: ${when}`, () => {
         for (const field of NOT_OF_ALL) {
           const { value, beside = {} } = SAMPLES[field] ?? {};
           const [sent, plain] = [{ ...beside, [field]: value }, beside].map((fields) =>
             sentOf(() => send(unknown, fields)),
           );
           const taken = sentOf(() => send(example.model, { ...beside, [field]: value }));
-          // Refused, or not there, is narrow; another wire has other names.
+          // Skips a rejected or omitted field, and another wire format, which has other names.
           if (!sent || isDeepStrictEqual(sent, plain) || (taken && 'messages' in taken !== 'messages' in sent))
             continue;
           const untaken = sentOf(() => send(example.model, beside));
@@ -91,7 +97,7 @@ export function testEffects({ provider, kit }: ProviderSubject): void {
   });
 }
 
-/** What is sent; undefined where it is refused. */
+/** Returns the sent body; undefined if the request is rejected. */
 function sentOf(make: () => HttpRequest): Readonly<Record<string, unknown>> | undefined {
   try {
     return make().body as Readonly<Record<string, unknown>>;

@@ -6,7 +6,7 @@ import { assertIncludes } from './provider-shape.ts';
 import { type Fixture, type ProviderSubject, readJson } from './provider-subject.ts';
 import { findRunner } from './runner.ts';
 
-/** One row of `errors*.json`. */
+/** Row of `errors*.json`. */
 export interface ErrorCase {
   readonly name: string;
   readonly status: number;
@@ -17,7 +17,7 @@ export interface ErrorCase {
   readonly param?: string;
 }
 
-/** Classes that a status alone leads to, whatever the body is. */
+/** Classes that follow from a status alone, whatever the body. */
 const BY_STATUS: readonly (readonly [number, readonly FailureClass[]])[] = [
   [400, ['invalid_request']],
   [401, ['authentication', 'billing']],
@@ -36,7 +36,7 @@ const BY_STATUS: readonly (readonly [number, readonly FailureClass[]])[] = [
 ];
 const POOR_BODIES: readonly unknown[] = ['', '<html><body>Bad gateway</body></html>', null, 7, [], {}, { error: null }];
 
-/** In milliseconds, for a 429 with an empty body. */
+/** Headers of a 429 with an empty body, and the expected wait in milliseconds. */
 const HINTS: readonly (readonly [ResponseHeaders, number | undefined])[] = [
   [{ 'retry-after': '7' }, 7000],
   [{ 'retry-after-ms': '250' }, 250],
@@ -48,7 +48,7 @@ const HINTS: readonly (readonly [ResponseHeaders, number | undefined])[] = [
   [{}, undefined],
 ];
 
-/** Error answers are classified, by the vendor's fields and else by status; hints to wait are read. */
+/** Tests that errors are classified by the vendor's fields, otherwise by status, and that retry hints are read. */
 export function testErrors(subject: ProviderSubject): void {
   const { describe, it } = findRunner();
   const { name, provider, fixtures } = subject;
@@ -85,7 +85,7 @@ export function testErrors(subject: ProviderSubject): void {
   });
 }
 
-/** The rows of a file of errors. Throws with what is missing, and where. */
+/** Rows of an errors file. Throws with the missing field and its place. */
 export function readErrorCases({ name, text }: Fixture): readonly ErrorCase[] {
   const rows = readJson(text, name);
   if (!Array.isArray(rows)) throw new Error(`the fixture ${name} has to be a list of { name, status, body, class }`);

@@ -7,15 +7,15 @@ import { assertIncludes } from './provider-shape.ts';
 import { CALL, decodeStream, type Fixture, type ProviderSubject, readJson } from './provider-subject.ts';
 import { findRunner } from './runner.ts';
 
-/** What OpenAI sends when it fails in the middle of a stream. */
+/** OpenAI's error event in the middle of a stream. */
 export const OPENAI_ERROR =
   'data: {"error":{"message":"The server had an error","type":"server_error","code":null,"param":null}}\n\n';
 
 const ROWS = ['errors', 'retry hints', 'failures in streams', 'failures with status 200'] as const;
 
 /**
- * Failures where a success was due: those that the fixtures recorded, and each of the vendor's error bodies once in place
- * of an answer and once as an event of a stream.
+ * Tests failures with status 200: the recorded ones, and each of the vendor's error bodies. A body is sent in place of
+ * a response, and as an event of a stream.
  */
 export function testFailures(subject: ProviderSubject): void {
   const { describe, it } = findRunner();
@@ -31,7 +31,7 @@ export function testFailures(subject: ProviderSubject): void {
   const event = kit.errorEvent ?? OPENAI_ERROR;
   const bodies = [...errorBodies(fixtures('errors', '.json')), { name: 'the error event of its streams', body: event }];
 
-  describe('a failure where a success was due', () => {
+  describe('a failure in place of a success', () => {
     for (const fixture of fixtures('failure', '.json')) {
       shows('failures with status 200', `is a failure: ${fixture.name}`, () => {
         assertFailure(() => chat.response(JSON.parse(fixture.text), CALL), fixture);
@@ -59,7 +59,7 @@ export function testFailures(subject: ProviderSubject): void {
   });
 }
 
-/** Asserts that reading throws a failure, of the kind that the expectation names. */
+/** Asserts that reading throws a failure of the expected kind. */
 function assertFailure(read: () => unknown, { expected }: Pick<Fixture, 'expected'>): void {
   assert.throws(read, (error: unknown) => {
     assert.ok(error instanceof StreamFailure, `a StreamFailure, not ${String(error)}`);
@@ -74,12 +74,12 @@ function assertCannotFail({ provider, fixtures }: ProviderSubject): void {
   assert.deepEqual(shown, [], 'no fixture shows a failure');
 }
 
-/** The error answers among the fixtures that are JSON objects; a page of HTML cannot stand in a stream. */
+/** Error fixtures that are JSON objects; a page of HTML cannot occur in a stream. */
 function errorBodies(files: readonly Fixture[]): readonly { readonly name: string; readonly body: object }[] {
   return files.flatMap(readErrorCases).flatMap(({ name, body }) => (isObject(body) ? [{ name, body }] : []));
 }
 
-/** The first half of the vendor's plainest stream. */
+/** First half of the vendor's simplest stream. */
 function firstEvents([stream]: readonly Fixture[]): Uint8Array {
   const events = (stream?.text ?? '').replaceAll('\r\n', '\n').split('\n\n');
   return encode(`${events.slice(0, Math.ceil(events.length / 3)).join('\n\n')}\n\n`);

@@ -5,15 +5,15 @@ import { SAMPLES } from './provider-samples.ts';
 import { CALL, type Fixture, type ProviderSubject } from './provider-subject.ts';
 import { findRunner } from './runner.ts';
 
-/** One row of the matrix that fixtures fill. */
+/** Row of the matrix that fixtures fill. */
 export interface FixtureFeature<T> {
   readonly name: string;
-  /** What a vendor that never shows it has among its `lacks`; a row without one every vendor must show. */
+  /** Name in `lacks` of a vendor that never shows the feature. A row without a name is mandatory. */
   readonly lack?: AnswerFeature;
   readonly shows: (read: T) => boolean;
 }
 
-/** The field that asks for what an answer may show: a vendor that lacks the one cannot take the other. */
+/** Field that requests a feature: a vendor that lacks the feature cannot accept the field. */
 const ASKED_WITH: Readonly<Partial<Record<AnswerFeature, string>>> = {
   'log probabilities': 'logprobs',
   'parallel tool calls': 'parallel_tool_calls',
@@ -21,8 +21,8 @@ const ASKED_WITH: Readonly<Partial<Record<AnswerFeature, string>>> = {
 };
 
 /**
- * Fills one cell from fixtures: `verified` by each that shows the feature, `not offered` where the provider's data says
- * that it lacks it and no fixture shows otherwise. A cell that would stay open is a failing test.
+ * Fills one cell from fixtures: `verified` by each fixture with the feature, `not offered` if the provider's data lists
+ * it in `lacks` and no fixture disproves it. An empty cell is a failing test.
  */
 export function testFixtureFeature<T>(
   subject: ProviderSubject,
@@ -37,7 +37,7 @@ export function testFixtureFeature<T>(
     });
     return;
   }
-  // One that cannot be read shows nothing; the test of its shape says why.
+  // An unreadable fixture shows nothing; the test of its shape reports the reason.
   const showing = fixtures.filter((fixture) => doesShow(() => shows(read(fixture))));
   for (const fixture of showing) {
     itShows(it, { provider, feature, says: 'verified' }, `shows ${feature}: ${fixture.name}`, () => {
@@ -57,7 +57,7 @@ function doesShow(shows: () => boolean): boolean {
   }
 }
 
-/** A cell that says `not offered`, because the provider's data does; `holds` looks whether anything shows otherwise. */
+/** Registers a `not offered` cell according to the provider's data; `holds` fails if a fixture shows the feature. */
 export function testLack(subject: ProviderSubject, feature: string, lack: AnswerFeature, holds: () => void): void {
   const { it } = findRunner();
   itShows(it, { provider: subject.name, feature, says: 'not offered' }, `offers no ${feature}`, () => {
@@ -68,7 +68,7 @@ export function testLack(subject: ProviderSubject, feature: string, lack: Answer
   });
 }
 
-/** A cell that nothing fills. */
+/** Registers a failing test for an empty cell. */
 export function testOpenCell({ name: provider }: ProviderSubject, feature: string, remedy: string): void {
   const { it } = findRunner();
   itShows(it, { provider, feature, says: 'verified' }, `shows ${feature}`, () => {
@@ -76,7 +76,7 @@ export function testOpenCell({ name: provider }: ProviderSubject, feature: strin
   });
 }
 
-/** Why a provider's answers never show something; undefined when its data does not say so. */
+/** Reason why a provider's responses never show a feature; undefined if its data lists none. */
 export function lackOf({ provider }: ProviderSubject, lack: AnswerFeature): string | undefined {
   return provider.fields?.lacks?.[lack];
 }
@@ -88,7 +88,7 @@ function isLeftOut({ provider: { chat } }: ProviderSubject, field: string): bool
     const sent = chat?.request({ model: CALL.model, messages, ...beside, [field]: value }, CALL);
     return sent?.dropped?.includes(field) ?? false;
   } catch (error) {
-    // Where what it stands beside is refused, it is too.
+    // A field is also refused if a field that it requires is refused.
     const refused = [field, ...Object.keys(beside ?? {})];
     return isGatewayError(error) && error.code === 'invalid_request' && refused.includes(error.param ?? '');
   }

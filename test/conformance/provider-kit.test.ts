@@ -47,7 +47,7 @@ const FIXTURES: Readonly<Record<string, unknown>> = {
 
 type Change = (provider: Provider & { readonly chat: ChatCodec }) => Partial<Provider>;
 
-/** A vendor of OpenAI's format, with other rules or another codec. */
+/** Vendor with OpenAI's format, and other rules or another codec. */
 function acme(fields: CompatibleRules = {}, change?: Change): Plugin<object, 'provider'> {
   const base = openaiCompatible({
     ...{ name: 'acme', baseUrl: 'https://acme.example/v1', listsModels: false, lacks: LACKS },
@@ -90,7 +90,7 @@ const without =
 
 let all = '';
 
-/** What may be wrong with a provider, and a title of the kit that says so. */
+/** Defects of a provider, and the kit's test title that reports each. */
 const WRONG: readonly (readonly [what: string, plugin: Plugin<object, 'provider'>, title: RegExp])[] = [
   ['emulates tools by nothing', acme({ tools: emulate('as text') }), /^emulates tools$/m],
   ['emulates tool_choice by nothing', acme({ tool_choice: emulate('as text') }), /^emulates tool_choice$/m],
@@ -199,7 +199,7 @@ const WRONG: readonly (readonly [what: string, plugin: Plugin<object, 'provider'
   [
     'takes its options from the environment',
     acme({}, ({ baseUrl }) => ({ baseUrl: process.env['ACME_URL'] ?? baseUrl })),
-    /the environment for nothing/,
+    /reads no environment variable/,
   ],
 ];
 

@@ -10,11 +10,11 @@ function call(id: string, city: string) {
   return { id, type: 'function', function: { name: 'get_weather', arguments: JSON.stringify({ city }) } } as const;
 }
 
-/** What the vendors that name a limit for ids take at most; Gemini's and Anthropic's. */
+/** Maximum length of ids at the vendors that document one: Gemini and Anthropic. */
 const MAX_ID = 64;
 const SIGNATURE = 'CiQBcsjafG1wX3Fib_rY-0pQk3s'.repeat(100);
 
-/** Ids of calls that other vendors made: a conversation may go on elsewhere. */
+/** Call ids of other vendors: a conversation may continue at another vendor. */
 const FOREIGN_IDS: readonly (readonly [whose: string, ids: readonly string[]])[] = [
   ['odd characters', ['call_from+another/vendor==', 'call_from+another/vendor=+']],
   ['41 characters', [`call_a${'0'.repeat(35)}`, `call_b${'0'.repeat(35)}`]],
@@ -22,7 +22,7 @@ const FOREIGN_IDS: readonly (readonly [whose: string, ids: readonly string[]])[]
   ['100 characters and differ in the last', [`call_${'x'.repeat(94)}A`, `call_${'x'.repeat(94)}B`]],
 ];
 
-/** Conversations, and the words of them that have to reach the vendor. */
+/** Conversations, and the words that must reach the vendor. */
 const CONVERSATIONS: readonly {
   readonly feature: string;
   readonly messages: readonly ChatMessage[];
@@ -101,7 +101,7 @@ const CONVERSATIONS: readonly {
   },
 ];
 
-/** What a conversation says reaches the vendor, or is refused with the place where it stands. */
+/** Tests that the content of a conversation reaches the vendor, or is rejected with its place. */
 export function testMessages({ name, provider: { chat } }: ProviderSubject): void {
   const { describe, it } = findRunner();
   if (!chat) return;
@@ -119,7 +119,7 @@ export function testMessages({ name, provider: { chat } }: ProviderSubject): voi
     }
 
     for (const [whose, ids] of FOREIGN_IDS) {
-      it(`gives tools’ calls and results the same short ids where they have ${whose}`, () => {
+      it(`gives tools’ calls and results the same short ids if they have ${whose}`, () => {
         const messages: ChatMessage[] = [
           { role: 'user', content: 'Weather?' },
           { role: 'assistant', content: null, tool_calls: ids.map((id) => call(id, 'PARIS')) },

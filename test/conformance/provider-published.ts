@@ -5,10 +5,10 @@ import { SAMPLES } from './provider-samples.ts';
 import { CALL, type ProviderSubject } from './provider-subject.ts';
 import { findRunner } from './runner.ts';
 
-/** Fields with code of their own, which other tests hold. */
+/** Fields with their own code, which other tests cover. */
 const OWN: ReadonlySet<string> = new Set(['model', 'messages', 'stream', 'stream_options']);
 
-/** Values for vendors' own fields, where the vendor's codec looks at them; any other field gets a word. */
+/** Values for vendors' own fields that the vendor's codec inspects; any other field gets a word. */
 export const OWN_SAMPLES: Readonly<Record<string, unknown>> = Object.freeze({
   betas: ['context-management-2025-06-27'],
   cache_control: { type: 'ephemeral' },
@@ -25,9 +25,9 @@ export const OWN_SAMPLES: Readonly<Record<string, unknown>> = Object.freeze({
 });
 
 /**
- * Holds the codec against the vendor's published schema, `published-fields.json` among the fixtures:
- * `{ source, date, chat: [names] }`. A field that the vendor has is sent, or the field table says with a note why not; what
- * is not sent is told.
+ * Checks the codec against the vendor's published schema, the fixture `published-fields.json`: `{ source, date, chat:
+ * [names] }`. A field of the vendor is sent, or the field table has a note with the reason. An omitted field is
+ * reported.
  */
 export function testPublishedFields({ provider: { chat, fields: table }, fixtures }: ProviderSubject): void {
   const { describe, it } = findRunner();
@@ -37,7 +37,7 @@ export function testPublishedFields({ provider: { chat, fields: table }, fixture
   const messages = [{ role: 'user', content: 'Hello' }] as const;
   const translate = (fields: object, model = CALL.model) =>
     chat.request({ model, messages, ...fields }, { ...CALL, model });
-  // One model that takes a field is enough.
+  // At least one model must accept a field.
   const models = [CALL.model, ...(table.variants ?? []).map(({ example }) => example.model)];
   const isSent = (model: string, beside: object, field: object): boolean => {
     try {
@@ -53,14 +53,14 @@ export function testPublishedFields({ provider: { chat, fields: table }, fixture
   };
 
   describe('a field of the vendor’s published schema', () => {
-    it('is named with its source and date', () => {
+    it('has a source and a date', () => {
       const { source, date } = readObject(parseJson(published.text));
       assert.ok(typeof source === 'string' && typeof date === 'string' && names.length > 0);
     });
 
     for (const field of names) {
       if (OWN.has(field)) continue;
-      it(`is sent, or the table says why not: ${field}`, () => {
+      it(`is sent, or the table has the reason why not: ${field}`, () => {
         const rule = table.fields[field];
         if (rule?.rule === 'refused' || rule?.rule === 'emulated') return assertReason(field, rule);
         const sample = SAMPLES[field];

@@ -14,13 +14,13 @@ import { SAMPLES, type Sample } from './provider-samples.ts';
 import { CALL, type ProviderSubject, SECRET, streamCall } from './provider-subject.ts';
 import { findRunner } from './runner.ts';
 
-/** Steering that belongs to other gateways; nobody's request chooses a host, a key or a header here. */
+/** Routing fields of other gateways. A request to this gateway cannot choose a host, a key or a header. */
 const ROUTING = ['api_base', 'api_key', 'base_url', 'extra_body', 'extra_headers', 'headers', 'organization'] as const;
 
-/** Of a provider without one: then every field of OpenAI's has to be sent, or told. */
+/** Default table: every field of OpenAI's must be sent or reported. */
 const NO_TABLE: FieldTable = Object.freeze({ fields: {}, unknown: 'dropped' });
 
-/** Every field of a chat request becomes what the provider's table says. */
+/** Tests that every field of a chat request is handled as in the provider's table. */
 export function testRequests({ name, provider }: ProviderSubject): void {
   const { describe, it } = findRunner();
   const { chat, fields: table = NO_TABLE } = provider;
@@ -29,13 +29,13 @@ export function testRequests({ name, provider }: ProviderSubject): void {
   const translate = (fields: object) => chat.request({ model: CALL.model, messages, ...fields }, CALL);
 
   describe('a chat request', () => {
-    it('goes to a path below the base URL and holds no key', () => {
+    it('goes to a path below the base URL and contains no key', () => {
       const request = translate({ temperature: 0.5 });
       assert.match(request.path, /^\/[^\s#]*$/);
       assert.ok(!request.path.includes('..') && !JSON.stringify(request).includes(SECRET));
     });
 
-    it('is the same when it is made again, and leaves its input alone', () => {
+    it('is repeatable, and does not modify its input', () => {
       const fields = allFields(table.fields);
       const input = deepFreeze({ model: CALL.model, messages: structuredClone(messages), ...fields });
       const make = () => outcomeOf(() => chat.request(input as unknown as ChatRequest, CALL));
@@ -48,12 +48,12 @@ export function testRequests({ name, provider }: ProviderSubject): void {
       assert.ok(!JSON.stringify([request.path, request.body]).includes('an/alias'));
     });
 
-    it('takes null for absent', () => {
+    it('treats null as absent', () => {
       const nothing = Object.fromEntries(Object.keys(SAMPLES).map((field) => [field, null]));
       assert.deepEqual(toJson(translate(nothing)), toJson(translate({})));
     });
 
-    it('asks for a stream when the call is one', () => {
+    it('requests a stream if the call is one', () => {
       const streamed = chat.request({ model: CALL.model, messages, stream: true }, streamCall());
       assert.notDeepEqual(toJson(streamed), toJson(translate({ stream: false })));
     });
@@ -66,7 +66,7 @@ export function testRequests({ name, provider }: ProviderSubject): void {
       });
     }
 
-    // A field that the table does not name is tried with each model that it knows: one that takes it is enough.
+    // A field outside the table is tried with each known model: at least one must accept it.
     const models = [CALL.model, ...(table.variants ?? []).map(({ example }) => example.model)];
     const byModel = models.map(
       (model) => (fields: object) => chat.request({ model, messages, ...fields }, { ...CALL, model }),
@@ -91,7 +91,7 @@ export function testRequests({ name, provider }: ProviderSubject): void {
   });
 }
 
-/** What the fields of the old form of tools become: a codec may tell of these. */
+/** Current names of the deprecated tool fields; a codec may report these. */
 const NEWER: Readonly<Record<string, string>> = Object.freeze({ functions: 'tools', function_call: 'tool_choice' });
 
 type Translate = (fields: object) => HttpRequest;
@@ -160,7 +160,7 @@ function assertRule(
   );
 }
 
-/** Other values of a field, where its sample names none. */
+/** Other values of a field whose sample has none. */
 function othersOf(value: unknown): readonly unknown[] {
   if (typeof value === 'boolean') return [!value];
   if (typeof value === 'number') return [Number.isInteger(value) ? value + 1 : value / 2];
@@ -172,7 +172,7 @@ function assertWords(field: string, words: readonly string[], found: unknown): v
   for (const word of words) assert.ok(text.includes(word), `"${word}" of ${field} does not arrive`);
 }
 
-/** All that the vendor gets of a request. */
+/** Returns the part of a request that the vendor receives. */
 function saidOf(request: unknown): unknown {
   const { dropped: _dropped, ...said } = request as HttpRequest;
   return said;
@@ -191,7 +191,7 @@ function assertRefused(translate: () => unknown, field: string): void {
   });
 }
 
-/** Whether a field is sent as it is. */
+/** Returns true if a field is sent unchanged. */
 function takes(translate: Translate, field: string): boolean {
   const { value, beside } = SAMPLES[field] ?? {};
   try {
@@ -201,7 +201,10 @@ function takes(translate: Translate, field: string): boolean {
   }
 }
 
-/** A field that the table does not name: sent as it is, or told as dropped. What throws does so again in its test. */
+/**
+ * Rule for a field outside the table: passed unchanged, or reported as dropped. An error occurs again in the field's
+ * test.
+ */
 function impliedRule(translate: Translate, field: string): FieldRule {
   const sample = SAMPLES[field];
   try {
@@ -229,7 +232,7 @@ function verb(rule: FieldRule): string {
   ];
 }
 
-/** Every sample that is not refused. */
+/** Returns every sample that is not refused. */
 function allFields(rules: FieldRules): object {
   const taken = Object.entries(SAMPLES).filter(([field]) => rules[field]?.rule !== 'refused');
   return Object.fromEntries(taken.map(([field, { value }]) => [field, value]));
@@ -239,7 +242,7 @@ function isPath(to: string | undefined): to is string {
   return to !== undefined && /^\w+(\[\])?(\.\w+(\[\])?)*$/.test(to);
 }
 
-/** What a translation comes to: a request, or the refusal of fields that do not go together. */
+/** Returns the request, or the refusal of incompatible fields. */
 function outcomeOf(translate: () => unknown): unknown {
   try {
     return translate();

@@ -6,7 +6,7 @@ const TOOL = {
     parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
   },
 } as const;
-/** Its name, what it is for, and the name of what it takes. */
+/** Tool name, description, and parameter name. */
 const TOOL_WORDS = ['get_weather', 'The weather of a city.', 'city'] as const;
 const SCHEMA = {
   type: 'object',
@@ -17,15 +17,15 @@ const SCHEMA = {
 
 export interface Sample {
   readonly value: unknown;
-  /** What it needs beside it. */
+  /** Fields that it requires. */
   readonly beside?: object;
-  /** Words of the value that have to arrive at the vendor, wherever the vendor has them. */
+  /** Words of the value that must reach the vendor, at any place. */
   readonly words?: readonly string[];
-  /** Other values, of which one at least has to make another request; a number and a boolean have theirs without them. */
+  /** Other values; at least one must change the request. Numbers and booleans get theirs automatically. */
   readonly others?: readonly unknown[];
 }
 
-/** A telling value for each field of OpenAI's chat completions. */
+/** Distinctive value for each field of OpenAI's chat completions. */
 export const SAMPLES: Readonly<Record<string, Sample>> = Object.freeze({
   audio: { value: { voice: 'alloy', format: 'mp3' }, words: ['alloy'] },
   frequency_penalty: { value: 0.5 },

@@ -3,7 +3,7 @@ import type { ChatChunk, ChatResponse, ToolCallDelta, Usage } from '../../contra
 
 const FINISH = new Set(['stop', 'length', 'tool_calls', 'content_filter', 'function_call']);
 
-/** What a stream says once its chunks are put together. */
+/** Content of a stream after its chunks are combined. */
 export interface Outcome {
   readonly choices: readonly OutcomeChoice[];
   readonly usage: Usage | undefined;
@@ -14,7 +14,7 @@ export interface OutcomeChoice {
   readonly content: string;
   readonly reasoning_content: string;
   readonly refusal: string;
-  /** Of the content, token by token. */
+  /** Log probabilities of the content by token. */
   readonly logprobs: readonly { readonly token: string; readonly logprob: number }[];
   readonly tool_calls: readonly { readonly id: string; readonly name: string; readonly arguments: string }[];
   readonly finish_reason: string | null;
@@ -22,7 +22,7 @@ export interface OutcomeChoice {
 
 type Building = { -readonly [K in keyof OutcomeChoice]: OutcomeChoice[K] };
 
-/** Asserts that a whole answer has OpenAI's exact shape. */
+/** Asserts that a JSON response has OpenAI's exact shape. */
 export function assertResponse(response: ChatResponse): void {
   assert.equal(response.object, 'chat.completion');
   assertHead(response);
@@ -45,7 +45,7 @@ export function assertResponse(response: ChatResponse): void {
   if (response.usage) assertUsage(response.usage);
 }
 
-/** Asserts that usage is in OpenAI's arithmetic. */
+/** Asserts that usage adds up as in OpenAI's API. */
 export function assertUsage(usage: Usage): void {
   const { prompt_tokens: prompt, completion_tokens: completion, total_tokens: total } = usage;
   for (const tokens of [prompt, completion, total]) assert.ok(Number.isSafeInteger(tokens) && tokens >= 0);
@@ -57,7 +57,7 @@ export function assertUsage(usage: Usage): void {
   );
 }
 
-/** Asserts that chunks are OpenAI's exactly and in order, and puts them together. */
+/** Asserts that chunks have OpenAI's exact shape and order, and combines them. */
 export function readChunks(chunks: readonly ChatChunk[]): Outcome {
   const choices = new Map<number, Building>();
   let usage: Usage | undefined;
@@ -110,7 +110,7 @@ function readChoice(
   choice.finish_reason = finish_reason;
 }
 
-/** A choice that adds nothing to the answer: Azure's filter tells its results so, also after the end. */
+/** Choice without content: Azure's filter sends its results this way, also after the end. */
 function isAnnotation(delta: object, finish: string | null): boolean {
   return Object.keys(delta).length === 0 && finish === null;
 }
@@ -143,7 +143,7 @@ function assertHead({ id, created, model }: Pick<ChatResponse, 'id' | 'created' 
   assert.ok(Number.isInteger(created) && created > 0 && created < 100_000_000_000, 'created is in Unix seconds');
 }
 
-/** Asserts that `actual` has everything that `expected` names: of objects the named fields, of lists every item. */
+/** Asserts that `actual` contains `expected`: for objects the named fields, for lists every item. */
 export function assertIncludes(actual: unknown, expected: unknown, path = '$'): void {
   if (Array.isArray(expected)) {
     assert.ok(Array.isArray(actual), `${path} is a list`);

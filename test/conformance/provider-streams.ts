@@ -32,7 +32,7 @@ const FEATURES: readonly FixtureFeature<Outcome>[] = [
   { name: 'usage in streams', shows: ({ usage }) => usage !== undefined },
 ];
 
-/** Streams come out in OpenAI's exact chunks, whatever happens to their bytes on the way. */
+/** Tests that streams become OpenAI's exact chunks, however their bytes are split in transit. */
 export function testStreams(subject: ProviderSubject): void {
   const { describe, it } = findRunner();
   const { name, provider, kit, fixtures } = subject;
@@ -58,7 +58,7 @@ export function testStreams(subject: ProviderSubject): void {
           assert.ok(outcome.choices.every((choice) => choice.finish_reason !== null));
         },
       );
-      it(`is declared over by \`progress\`, with nothing of value behind that: ${fixture.name}`, () => {
+      it(`is declared complete by \`progress\`, with nothing relevant after that: ${fixture.name}`, () => {
         const { chunks, progress } = decodeDeclared(provider, new TextEncoder().encode(fixture.text));
         assert.ok(
           progress !== undefined,

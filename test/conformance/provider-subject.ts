@@ -4,24 +4,28 @@ import type { ApiOfKind, ChatChunk, CodecCall, Offer, Plugin, Provider, StreamPr
 import type { EmbeddingCodec, EmbeddingOffer } from '../../plugins/providers/kit/index.ts';
 import type { WithRunner } from './runner.ts';
 
-/** What {@link testProvider} is given. */
+/** Options of {@link testProvider}. */
 export interface ProviderKit extends WithRunner {
   readonly plugin: Plugin<object, 'provider'>;
-  /** Options that the plugin needs beside its key. */
+  /** Options that the plugin needs in addition to its key. */
   readonly config?: Readonly<Record<string, unknown>>;
   /**
-   * A folder of the vendor's own bytes. `chat*.json` are answers, `stream*.sse` are streams; together they show all that
-   * the provider's data does not list in `lacks`. `embeddings*.json` and `models*.json` where the provider has these; and
-   * as many as there are of `failure*.json` and `failure*.sse` (failures with status 200) and `errors.json`, a list of
-   * `{ name, status, headers?, body, class, retryAfterMs?, param? }`. Beside each file, `<file>.expected.json` says what
-   * has to come out; of objects, the fields that are named there.
+   * Folder of the vendor's own bytes. `chat*.json` are responses, `stream*.sse` are streams. Together they show every
+   * feature that the provider's data does not list in `lacks`. A provider with embeddings or a model list also needs
+   * `embeddings*.json` or `models*.json`.
+   *
+   * Optional files are `failure*.json` and `failure*.sse` (failures with status 200) and `errors.json`, a list of `{
+   * name, status, headers?, body, class, retryAfterMs?, param? }`.
+   *
+   * The file `<file>.expected.json` next to a fixture has the expected result; for objects only the named fields are
+   * compared.
    */
   readonly fixtures: URL;
-  /** An error event of the vendor's stream; OpenAI's unless told. */
+  /** Error event of the vendor's stream. Default: OpenAI's. */
   readonly errorEvent?: string;
-  /** The name of a model that the vendor may have next year; a made-up one unless set. */
+  /** Name of a possible future model of the vendor. Default: a made-up name. */
   readonly unknownModel?: string;
-  /** Looks at what comes out, beside the kit's own checks: a schema, say. */
+  /** Checks the results in addition to the kit's own checks, for example against a schema. */
   readonly validate?: {
     readonly response?: (value: unknown) => void;
     readonly chunk?: (value: unknown) => void;
@@ -32,14 +36,14 @@ export interface ProviderKit extends WithRunner {
 export interface Fixture {
   readonly name: string;
   readonly text: string;
-  /** What `<name>.expected.json` says. */
+  /** Content of `<name>.expected.json`. */
   readonly expected: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** A provider, the operations beside chat that it offers, and its codec of embeddings when these are among them. */
+/** Provider, its operations other than chat, and its codec of embeddings if it offers them. */
 export type SubjectProvider = Provider & { readonly operations: readonly string[]; readonly embed?: EmbeddingCodec };
 
-/** The provider that a plugin registers, and how its parts are called. */
+/** Provider that a plugin registers, and its fixtures. */
 export interface ProviderSubject {
   readonly name: string;
   readonly provider: SubjectProvider;
@@ -47,7 +51,7 @@ export interface ProviderSubject {
   fixtures(prefix: string, extension: string): readonly Fixture[];
 }
 
-/** A key that no output may hold. */
+/** Key that no output may contain. */
 export const SECRET = 'sk-conformance-0123456789abcdefghij';
 
 export const CALL: CodecCall = Object.freeze({
@@ -57,7 +61,7 @@ export const CALL: CodecCall = Object.freeze({
   id: 'chatcmpl-conformance',
 });
 
-/** Sets the plugin up alone and takes what it registers. Throws when that is not exactly one provider. */
+/** Sets the plugin up in isolation and returns its provider. Throws unless it registers exactly one. */
 export function setUpProvider(plugin: Plugin, config: Readonly<Record<string, unknown>>): SubjectProvider {
   const registered: Provider[] = [];
   const offers = new Map<string, Offer>();
@@ -103,7 +107,7 @@ export function createSubject(kit: ProviderKit): ProviderSubject {
   };
 }
 
-/** The value of a fixture. Throws with the name of its file. */
+/** Parses a fixture. Throws with the name of its file. */
 export function readJson(text: string, name: string): unknown {
   try {
     return JSON.parse(text) as unknown;
@@ -117,7 +121,7 @@ export interface Decoded {
   readonly complete: boolean;
 }
 
-/** Runs a stream's bytes, in the pieces given, through the gateway's event reader and the provider's decoder. */
+/** Runs a stream's bytes, in the given pieces, through the gateway's event reader and the provider's decoder. */
 export function decodeStream(
   provider: Provider,
   pieces: readonly Uint8Array[],
@@ -133,7 +137,9 @@ export function decodeStream(
   return { chunks: [...chunks, ...end.chunks], complete: end.complete };
 }
 
-/** Runs a stream's bytes up to the end that the decoder declares; its progress is undefined where it declares none. */
+/**
+ * Runs a stream's bytes up to the end declared by the decoder; the progress is undefined if the decoder declares none.
+ */
 export function decodeDeclared(
   provider: Provider,
   bytes: Uint8Array,

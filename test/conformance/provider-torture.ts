@@ -7,10 +7,10 @@ import { readChunks } from './provider-shape.ts';
 import { type Decoded, decodeStream, type Fixture, type ProviderSubject, streamCall } from './provider-subject.ts';
 import { findRunner } from './runner.ts';
 
-/** Longer streams are cut at this many places instead of every one. */
+/** Longer streams are cut at this many places instead of at every byte. */
 const MAX_CUTS = 3000;
 
-/** Does to one recorded stream what networks and relays do; what comes out stays the same. */
+/** Splits and alters one recorded stream as networks and relays do; the result must stay the same. */
 export function tortureStream({ name, provider, kit }: ProviderSubject, { name: file, text }: Fixture): void {
   const { describe, it } = findRunner();
   const plain = text.replaceAll('\r\n', '\n');
@@ -91,7 +91,7 @@ export function tortureStream({ name, provider, kit }: ProviderSubject, { name: 
   }
 }
 
-/** Two decoders at work in turns: neither may know of the other. */
+/** Runs two decoders interleaved: they must not share state. */
 function interleaved(
   create: () => NonNullable<ReturnType<NonNullable<ProviderSubject['provider']['chat']>['stream']>>,
   events: readonly string[],

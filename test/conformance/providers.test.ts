@@ -4,7 +4,7 @@ import { testProvider } from './provider.ts';
 
 const FIXTURES = new URL('../fixtures/', import.meta.url);
 
-/** An error event for providers whose stream is not OpenAI's. */
+/** Error events of providers whose streams differ from OpenAI's. */
 const ERROR_EVENTS: Readonly<Record<string, string>> = {
   bedrock:
     'event: throttlingException\ndata: {"__type":"ThrottlingException","message":"Too many tokens, please wait."}\n\n',
@@ -13,7 +13,7 @@ const ERROR_EVENTS: Readonly<Record<string, string>> = {
   anthropic: 'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}\n\n',
 };
 
-/** Models of next year, for providers whose unknown models are those of other vendors. */
+/** Possible future models, for providers that treat unknown names as other vendors' models. */
 const UNKNOWN_MODELS: Readonly<Record<string, string>> = {
   anthropic: 'claude-sonnet-9',
   gemini: 'gemini-9-new',

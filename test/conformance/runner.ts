@@ -1,6 +1,6 @@
 type Body = () => void | Promise<void>;
 
-/** What a kit needs of a test runner. */
+/** Functions that a kit needs of a test runner. */
 export interface Runner {
   describe(title: string, body: () => void): unknown;
   it(title: string, body: Body): unknown;
@@ -9,8 +9,8 @@ export interface Runner {
 }
 
 /**
- * The functions of a test runner that has no globals: all that `import * as runner from 'node:test'` or `'vitest'` gives.
- * Mocha, jest, and vitest with `globals: true` are found without it.
+ * Functions of a test runner without globals: the result of `import * as runner from 'node:test'` or `'vitest'`. Mocha,
+ * jest, and vitest with `globals: true` are detected automatically.
  */
 export interface RunnerFunctions extends Pick<Runner, 'describe' | 'it'> {
   before?(body: Body): unknown;
@@ -19,18 +19,18 @@ export interface RunnerFunctions extends Pick<Runner, 'describe' | 'it'> {
   afterAll?(body: Body): unknown;
 }
 
-/** What every kit may be given beside the plugin. */
+/** Common options of all kits. */
 export interface WithRunner {
-  /** `import * as runner from 'node:test'` or `'vitest'`; the globals of the runner unless set. */
+  /** Result of `import * as runner from 'node:test'` or `'vitest'`. Default: the runner's globals. */
   readonly runner?: RunnerFunctions;
 }
 
-/** The runner of the kit that collects its tests now. */
+/** Runner of the kit that is collecting its tests. */
 let current: Runner | undefined;
 
 /**
- * The runner that is given, else the one of the kit that collects its tests now, else the one whose globals are there. What throws while
- * a kit collects its tests is a test that fails, never the end of the file. Throws when there is no runner.
+ * Returns the given runner, otherwise that of the kit that is collecting its tests, otherwise the global one. An error
+ * while a kit collects its tests becomes a failing test and does not abort the file. Throws if there is no runner.
  */
 export function findRunner(given?: RunnerFunctions): Runner {
   if (given === undefined && current) return current;
@@ -65,12 +65,12 @@ export function findRunner(given?: RunnerFunctions): Runner {
   return own;
 }
 
-/** The name of a plugin for a title, also where there is none. */
+/** Returns the name of a plugin for a title, or a placeholder. */
 export function nameOf(plugin: { readonly name?: unknown } | undefined): string {
   return typeof plugin?.name === 'string' ? plugin.name : 'what is given as `plugin`';
 }
 
-/** Throws, with words, unless it is a plugin of that kind. */
+/** Throws an error with instructions unless the value is a plugin of that kind. */
 export function requirePlugin(plugin: unknown, kind: string): void {
   const given = plugin as { readonly kind?: unknown; readonly setup?: unknown } | null | undefined;
   if (typeof given !== 'object' || given === null || typeof given.setup !== 'function')

@@ -5,12 +5,12 @@ import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { folderOf, install, programsOf, runProgram } from '../clients/install.ts';
 import { useTempFolder } from '../support/folders.ts';
 
-/** Its last version for Node 20. */
+/** Last version for Node 20. */
 const VITEST = 'vitest@4.1.12';
 const TEMPLATES = path.join(PACKAGE_ROOT, 'examples/plugins');
 const KINDS = readdirSync(TEMPLATES).filter((kind) => kind !== 'common');
 
-/** A plugin that the kit has to find wrong. */
+/** Plugin that must fail the kit. */
 const LOUD = `import * as runner from 'vitest';
 import { definePlugin } from 'tollgate';
 import { testPlugin } from 'tollgate/conformance';
@@ -18,7 +18,7 @@ const loud = definePlugin({ name: 'loud', kind: 'policy', apiVersion: 1, setup: 
 testPlugin({ plugin: loud, runner });
 `;
 
-/** The entries of this package, from their sources. */
+/** Maps the entries of this package to their sources. */
 function aliases(): Readonly<Record<string, string>> {
   const { exports } = JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'package.json'), 'utf8')) as {
     readonly exports: Readonly<Record<string, string | { readonly default: string }>>;
@@ -57,7 +57,7 @@ describe('the kits under vitest, without globals', () => {
     );
   });
 
-  it('run for every kind, and fail where a plugin is wrong', async function () {
+  it('run for every kind, and fail for a defective plugin', async function () {
     this.timeout(600_000);
     const program = [path.join(programsOf('vitest'), 'vitest'), 'run', '--reporter=json'];
     const { stdout, stderr } = await runProgram(program, { cwd: folder, env: process.env, withinMs: 540_000 });

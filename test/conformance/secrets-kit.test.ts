@@ -5,7 +5,7 @@ import { testSecrets } from './secrets.ts';
 
 const [URL_, TOKEN, TEXT] = ['https://safe.example', 'token-of-the-gateway-4711', 'sk-of-the-safe-4711'];
 
-/** A manager that is read as `read` says. */
+/** Secrets manager with this `read`. */
 const safe = (read: (name: string, context: SecretsContext) => Promise<string>, againMs = 300_000) =>
   definePlugin({
     ...{ name: 'safe', kind: 'secrets', apiVersion: 1 },

@@ -7,19 +7,21 @@ import { configCheck, type PluginKit } from './plugin-subject.ts';
 import { findRunner, nameOf, requirePlugin } from './runner.ts';
 import { watchedAsync } from './watched.ts';
 
-/** What {@link testSecrets} is given. */
+/** Options of {@link testSecrets}. */
 export interface SecretsKit extends PluginKit {
-  /** What the manager responds to a request, in its published format: to a sign-in, if it has one, and to each of `right`. */
+  /**
+   * Response of the manager to a request, in its published format: to a sign-in, if it has one, and to each of `right`.
+   */
   respond(request: IssuerRequest): IssuerAnswer;
-  /** Secrets that there are: what stands in a reference behind the manager's name, and the text. */
+  /** Existing secrets: the part of a reference after the manager's name, and the text. */
   readonly right: readonly { readonly name: string; readonly text: string }[];
-  /** References to what there is not, or that the manager could not have. */
+  /** References to secrets that do not exist or cannot exist. */
   readonly missing: readonly string[];
-  /** Texts of the options that nobody may see. */
+  /** Secret texts of the options. */
   readonly secrets?: readonly string[];
 }
 
-/** References that people get wrong, or that somebody tries. */
+/** References with typical mistakes, and attacks. */
 const HOSTILE: readonly string[] = [
   ...[
     '',
@@ -36,10 +38,10 @@ const HOSTILE: readonly string[] = [
   ],
   ...['\u0000', '💥', 'a\r\nx-injected: 1', '?list=true', '%2e%2e%2f', 'x'.repeat(10_000)],
 ];
-/** In how long a request has to end, however silent the manager is. */
+/** Time limit for a request, even if the manager never responds. */
 const MOST_MS = 30_000;
 
-/** What a manager may say that is no secret, by what is wrong with it. */
+/** Invalid responses of a manager, by problem. */
 const BROKEN: readonly (readonly [what: string, answer: IssuerAnswer])[] = [
   ['fails', { status: 503, body: 'Service Unavailable' }],
   [
@@ -55,15 +57,16 @@ interface Subject {
   readonly manager: Issuer;
   readonly logged: readonly string[];
   read(name: string): Promise<Secret>;
-  /** Why there is none; fails where there is one. */
+  /** Returns the error of a read; fails if the secret exists. */
   failure(name: string): Promise<Error>;
-  /** What the manager does in place of `respond` of the kit; nothing is never a response. */
+  /** Replaces the kit's `respond`; returns undefined to never respond. */
   respond: ((request: IssuerRequest) => IssuerAnswer | undefined) | undefined;
 }
 
 /**
- * Runs the tests that every manager of secrets must pass: it reads what there is, says why there is nothing, ends in time, asks no other
- * place, and shows no secret in errors, addresses and logs. No network: `context.http()` leads to `respond`.
+ * Runs the tests that every secrets manager must pass. It reads existing secrets, explains missing ones and ends in
+ * time. It sends requests only to the manager, and exposes no secret in errors, URLs and logs. The tests use no
+ * network: `context.http()` leads to `respond`.
  *
  * ```ts
  * import { testSecrets } from 'tollgate/conformance';
@@ -84,7 +87,7 @@ export function testSecrets(kit: SecretsKit): void {
     if (!Array.isArray(kit.right) || kit.right.length === 0)
       throw new Error('the kit’s `right` is empty: give at least one secret that there is, { name, text }');
     testDefinition(kit);
-    it('reads what there is, and says when it is to be read anew', () =>
+    it('reads existing secrets, with the time of the next read', () =>
       withManager(kit, async ({ read }) => {
         for (const { name, text } of kit.right) {
           const { text: found, againMs } = await read(name);
@@ -92,7 +95,7 @@ export function testSecrets(kit: SecretsKit): void {
           assert.ok(againMs === undefined || againMs > 0, `${name}: againMs is ${againMs}`);
         }
       }));
-    it('reads them at once as one after the other', () =>
+    it('reads them concurrently as in sequence', () =>
       withManager(kit, async ({ read }) => {
         const found = await Promise.all([...kit.right, ...kit.right].map(({ name }) => read(name)));
         assert.deepEqual(
@@ -100,7 +103,7 @@ export function testSecrets(kit: SecretsKit): void {
           [...kit.right, ...kit.right].map(({ text }) => text),
         );
       }));
-    it('writes nothing to the console, asks the environment for nothing, and shows no secret in an address', () =>
+    it('writes nothing to the console, reads no environment variable, and shows no secret in a URL', () =>
       withManager(kit, ({ read, manager, logged }) =>
         watchedAsync(async () => {
           for (const { name } of kit.right) await read(name);
@@ -108,11 +111,11 @@ export function testSecrets(kit: SecretsKit): void {
           assertHides(logged.join(' '), secretsOf(kit), 'the log');
         }),
       ));
-    it('says why there is none, without a secret', () =>
+    it('gives the reason for a missing one, without a secret', () =>
       withManager(kit, async ({ failure, logged }) => {
         for (const name of kit.missing) assertSaysWhy(kit, await failure(name), logged, name);
       }));
-    it('takes references that are wrong without a secret in what it says, and asks no other place', () =>
+    it('handles wrong references without a secret in its messages, and contacts no other host', () =>
       withManager(kit, async ({ read, manager, logged }) => {
         for (const { name } of kit.right) await read(name);
         const origins = new Set(manager.requests.map(({ url }) => new URL(url).origin));
@@ -122,7 +125,7 @@ export function testSecrets(kit: SecretsKit): void {
         }
         const others = manager.requests.filter(({ url }) => !origins.has(new URL(url).origin));
         assert.deepEqual(others, [], 'a reference leads to another place');
-        // A URL with dot segments is another one: what is left of them has to be encoded, or refused.
+        // A URL with dot segments has another path: the plugin must encode or reject them.
         const climbed = manager.requests.filter(({ url }) => /^[^?]*\/sys\/seal/.test(url));
         assert.deepEqual(climbed, [], 'a reference leads out of its folder');
         assert.ok(!manager.requests.some(({ headers }) => 'x-injected' in headers), 'a reference adds a header');
@@ -134,7 +137,7 @@ export function testSecrets(kit: SecretsKit): void {
             subject.respond = () => answer;
             for (const { name } of kit.right) assertSaysWhy(kit, await subject.failure(name), subject.logged, name);
           }));
-      it('that is cut before its end is an Error with the reason, without a secret', () =>
+      it('that is interrupted is an Error with the reason, without a secret', () =>
         withManager(kit, async (subject) => {
           let isCut = false;
           subject.respond = (request) => {
@@ -149,7 +152,7 @@ export function testSecrets(kit: SecretsKit): void {
             else assert.ok(!isCut, `${name}: a part of a response is taken for all of it`);
           }
         }));
-      it('that never responds is left in time', () =>
+      it('that never responds is abandoned in time', () =>
         withManager(kit, async (subject) => {
           subject.respond = () => undefined;
           subject.manager.hurry(50);
@@ -201,7 +204,7 @@ function assertSaysWhy(kit: SecretsKit, error: Error, logged: readonly string[],
   assertHides(`${error.message} ${logged.join(' ')}`, secretsOf(kit), 'an error or the log');
 }
 
-/** What the kit knows that nobody may see. */
+/** Secrets known to the kit. */
 function secretsOf({ right, secrets = [] }: SecretsKit): readonly string[] {
   return [...secrets, ...right.map(({ text }) => text)];
 }

@@ -12,16 +12,16 @@ import { runSpeech } from '../../plugins/operations/speech/operation.ts';
 import type { SpeechFormat, SpeechProvider } from '../../plugins/tts/kit/index.ts';
 import { findRunner, type WithRunner } from './runner.ts';
 
-/** What a vendor sends for one format: bytes, verbatim. */
+/** Vendor's response for one format: bytes, verbatim. */
 export interface SpeechSample {
   readonly format: SpeechFormat;
-  /** Whether the caller asked for a stream; true unless set. */
+  /** True if the caller requested a stream. Default: true. */
   readonly stream?: boolean;
   readonly headers: ResponseHeaders;
   readonly body: Buffer;
-  /** Whether cutting the bytes anywhere can be seen in them; false for bare samples and FLAC. */
+  /** False if truncated bytes cannot be detected, as for bare samples and FLAC. Default: true. */
   readonly tellsCuts?: boolean;
-  /** Of a stream of events: the one by which the vendor says in the middle of it that it failed, with the blank line behind it, and how. */
+  /** Error event of a vendor's event stream, with the blank line after it, and the class of the failure. */
   readonly errorEvent?: { readonly event: string; readonly class: FailureClass };
 }
 
@@ -33,33 +33,36 @@ export interface SpeechErrorSample {
   readonly param?: string;
 }
 
-/** What {@link testSpeech} is given. */
+/** Options of {@link testSpeech}. */
 export interface SpeechKit extends WithRunner {
   // biome-ignore lint/suspicious/noExplicitAny: a plugin of any configuration
   readonly plugin: Plugin<any>;
   readonly config: Readonly<Record<string, unknown>>;
   readonly samples: readonly SpeechSample[];
   readonly errors: readonly SpeechErrorSample[];
-  /** A vendor's list of voices, and an id that is in it. */
+  /** Vendor's list of voices, and an id in it. */
   readonly voices?: { readonly body: unknown; readonly id: string };
 }
 
-/** Says something in several scripts. */
+/** Text in several scripts. */
 export const TEXT = 'Good morning. This is a “test” – 100% safe? Ünïcödé 你好 😀';
 
-/** The same sound however it arrives; an error for every empty, cut or foreign answer. */
+/**
+ * Tests that the sound is the same however it is chunked, and that every empty, truncated or foreign response is an
+ * error.
+ */
 export function testSample(kit: SpeechKit, sample: SpeechSample): void {
   const { it } = findRunner();
   const { format, stream = true, body, headers, tellsCuts = true, errorEvent } = sample;
   const how = `${format}${stream ? '' : ', not streamed'}`;
   let whole: Buffer | undefined;
 
-  it(`gives the sound (${how})`, async () => {
+  it(`returns the sound (${how})`, async () => {
     whole = await listen(kit, sample, [body]);
     assert.ok(whole.length > 500, 'there is sound');
   });
 
-  it(`gives the same sound byte by byte and in random pieces (${how})`, async () => {
+  it(`returns the same sound byte by byte and in random pieces (${how})`, async () => {
     const expected = whole ?? (await listen(kit, sample, [body]));
     assert.ok(sameSound(await listen(kit, sample, cut(body, 1)), expected, format));
     for (const size of [2, 3, 7, 64, 1000]) {
@@ -67,11 +70,11 @@ export function testSample(kit: SpeechKit, sample: SpeechSample): void {
     }
   });
 
-  it(`never takes an empty answer for a sound (${how})`, async () => {
+  it(`never accepts an empty response as sound (${how})`, async () => {
     await assert.rejects(listen(kit, sample, []), isFailure);
   });
 
-  it(`never takes text or HTML with a good status for a sound (${how})`, async () => {
+  it(`never accepts text or HTML with a success status as sound (${how})`, async () => {
     for (const [type, text] of [
       ['text/html', '<html>Bad gateway</html>'],
       ['application/json', '{"message":"quota"}'],
@@ -83,7 +86,7 @@ export function testSample(kit: SpeechKit, sample: SpeechSample): void {
   });
 
   if (errorEvent)
-    it(`ends with the error that the vendor sends in the middle of it, or instead of a sound (${how})`, async () => {
+    it(`ends with the error that the vendor sends in the middle of a sound, or instead of it (${how})`, async () => {
       const event = Buffer.from(errorEvent.event);
       const middle = body.indexOf('\n\n') + 2;
       assert.ok(middle > 1 && middle < body.length, 'the sample has several events');
@@ -97,20 +100,20 @@ export function testSample(kit: SpeechKit, sample: SpeechSample): void {
     });
 
   if (!tellsCuts) return;
-  it(`ends with an error wherever the answer is cut (${how})`, async () => {
+  it(`ends with an error wherever the response is truncated (${how})`, async () => {
     const step = Math.max(1, Math.floor(body.length / 40));
     for (let length = 1; length < body.length - 2; length += step) {
       const outcome = await listen(kit, sample, [body.subarray(0, length)]).then(
         () => `a clip of ${length} of ${body.length} bytes passed for whole`,
         (error: unknown) => (isFailure(error) ? undefined : String(error)),
       );
-      // Between two frames a cut cannot be seen in the bytes; the connection tells it then.
+      // A cut between two frames is not visible in the bytes. The connection reports it then.
       if (outcome !== undefined && !endsBetweenFrames(sample, length)) assert.fail(outcome);
     }
   });
 }
 
-/** Frames of MP3, AAC and Ogg are whole sounds themselves: a cut that falls between two is no torn sound. */
+/** Frames of MP3, AAC and Ogg are complete sounds, so a cut between two frames leaves a valid sound. */
 function endsBetweenFrames({ format, body }: SpeechSample, length: number): boolean {
   if (format === 'mp3')
     return body.length === length || (body[length] === 0xff && ((body[length + 1] ?? 0) & 0xe0) === 0xe0);
@@ -118,7 +121,7 @@ function endsBetweenFrames({ format, body }: SpeechSample, length: number): bool
   return format === 'opus' && body.toString('latin1', length, length + 4) === 'OggS';
 }
 
-/** A stream's header may tell its size or that it is not known, as the pieces came; the sound behind it is the same. */
+/** Compares sounds without the WAV header, which may contain the size or mark it as unknown. */
 function sameSound(a: Buffer, b: Buffer, format: SpeechFormat): boolean {
   if (format !== 'wav') return a.equals(b);
   const soundOf = (wav: Buffer) => wav.subarray(wav.indexOf('data') + 8);
@@ -149,7 +152,7 @@ function cut(bytes: Buffer, size: number): Buffer[] {
   );
 }
 
-/** The vendor that the kit's plugin offers; `http` is what its `api.http()` gives. */
+/** Speech vendor of the kit's plugin; `http` is the result of its `api.http()`. */
 export async function load({ plugin, config }: SpeechKit, http?: unknown): Promise<SpeechProvider> {
   let heard: SpeechProvider | undefined;
   const api = {

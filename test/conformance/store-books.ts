@@ -3,7 +3,7 @@ import type { Reservation } from '../../contract/index.ts';
 import { findRunner } from './runner.ts';
 import { budget, DAYS, NOW, reservation, type StoreUnderTest, settlement, sums } from './store.ts';
 
-/** What every ledger promises of its books: entries, usage, the sweeper, and exactness under parallel calls. */
+/** Tests every ledger's entries, usage, sweeper and exactness under parallel calls. */
 export function testBooks(subject: StoreUnderTest): void {
   const { describe, it } = findRunner();
   const ledger = () => subject.store.ledger;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { findRunner } from './runner.ts';
 import { budget, NOW, reservation, type StoreUnderTest, settlement, sums } from './store.ts';
 
-/** What every ledger promises of budgets: any number of them on one reservation, all or none. */
+/** Tests every ledger's budgets: any number of them on one reservation, all or none. */
 export function testBudgets(subject: StoreUnderTest): void {
   const { describe, it } = findRunner();
   const ledger = () => subject.store.ledger;
@@ -11,7 +11,7 @@ export function testBudgets(subject: StoreUnderTest): void {
     await ledger().credit(account, 'first', amount, 'top-up', NOW);
     return account;
   };
-  /** What of budgets is spent and held. */
+  /** Spent and held amounts of budgets. */
   const states = async (...budgets: readonly { readonly id: string }[]) =>
     (await ledger().budgets(budgets.map(({ id }) => id))).map(({ spent, held }) => [spent, held]);
 
@@ -50,7 +50,7 @@ export function testBudgets(subject: StoreUnderTest): void {
         [0, 5],
       ]);
       assert.equal((await ledger().balance(account)).held, 5);
-      // What was refused was never there: the same request may be asked again.
+      // A refused reservation leaves no trace: the same request may be sent again.
       assert.deepEqual(await ask('r2', 0), { outcome: 'held', used: [5, 5, 5] });
     });
 
@@ -118,7 +118,7 @@ export function testBudgets(subject: StoreUnderTest): void {
       assert.ok(a && b && c);
       const results = await Promise.all(
         Array.from({ length: 50 }, (_, n) =>
-          // In another order each, because those who lock in different orders are how deadlocks are made.
+          // Alternates the order, because locks in different orders can cause deadlocks.
           ledger().reserve(reservation({ account, requestId: `r${n}`, floor, budgets: n % 2 ? [a, b, c] : [c, b, a] })),
         ),
       );

@@ -3,7 +3,7 @@ import type { CallFacts, CallQuery, CallRow } from '../../contract/index.ts';
 import { findRunner } from './runner.ts';
 import { FACTS, NOW, reservation, type StoreUnderTest, settlement } from './store.ts';
 
-/** Texts that look like patterns, code, or nothing. */
+/** Texts that resemble patterns, code, or nothing. */
 const HOSTILE = Object.freeze([
   "x' OR 1=1 --",
   '%',
@@ -19,17 +19,17 @@ const HOSTILE = Object.freeze([
   '',
 ]);
 
-/** What every ledger promises of the records of calls: one each, that can be found, and what becomes of it. */
+/** Tests every ledger's call records: one per call, searchable, with its outcome. */
 export function testCalls(subject: StoreUnderTest): void {
   const { describe, it } = findRunner();
   const ledger = () => subject.store.ledger;
-  /** Makes a call that is settled, and costs 10 unless said. */
+  /** Makes a settled call with a cost of 10 by default. */
   const call = async (account: string, requestId: string, facts: Partial<CallFacts> = {}, fields: object = {}) => {
     const floor = Number.NEGATIVE_INFINITY;
     await ledger().reserve(reservation({ account, requestId, floor }));
     await ledger().settle(settlement({ account, requestId, facts: { ...FACTS, ...facts }, ...fields }));
   };
-  /** All calls, page by page. */
+  /** Reads all calls, page by page. */
   const readAll = async (query: Omit<CallQuery, 'limit'>, limit = 1000): Promise<readonly CallRow[]> => {
     const all: CallRow[] = [];
     for (let after: string | undefined, isFirst = true; isFirst || after !== undefined; isFirst = false) {
@@ -190,7 +190,7 @@ export function testCalls(subject: StoreUnderTest): void {
 
     it('is listed once and in order, newest first, page by page, while others are added', async () => {
       const account = subject.name('account');
-      // Some in one moment, and not in the order of time.
+      // Several have the same time, and they are not written in order of time.
       for (let n = 0; n < 23; n++) await call(account, `r${n}`, {}, { now: NOW + ((n * 7) % 5) });
       const seen: CallRow[] = [];
       for (let after: string | undefined, page = 0; page === 0 || after !== undefined; page++) {
@@ -218,7 +218,7 @@ export function testCalls(subject: StoreUnderTest): void {
         requestId: subject.name('request'),
       };
       for (const n of [0, 1, 2]) await call(rare, `r${n}`, facts, { now: NOW + n });
-      // More than a page looks at; some are errors, which no index has.
+      // Exceeds the scan limit of a page. Some are errors, which are not indexed.
       for (let first = 0; first < 2400; first += 200)
         await Promise.all(
           Array.from({ length: 200 }, (_, n) => {
@@ -270,7 +270,7 @@ export function testCalls(subject: StoreUnderTest): void {
           );
           const [row] = await ledger().report({ edges: [NOW - 1, NOW + 1], by: ['user'], account, ...query });
           assert.deepEqual([row?.requests, row?.cost], [1, 10n]);
-          // What a report or a record tells can be asked for again.
+          // A value from a report or a record can be used as a filter.
           const told = await readAll({ account, userId: row?.user ?? '' });
           assert.deepEqual(
             told.map(({ id }) => id),
@@ -312,7 +312,7 @@ export function testCalls(subject: StoreUnderTest): void {
         if (n % 2) await ledger().credit(account, 'c', n, 'top-up', NOW);
         else await call(account, 'r');
       for (const limit of [1000, 7]) {
-        // Seven a page is for stores that have few accounts; one of many runs has too many of them.
+        // Pages of seven suit stores with few accounts; a store of many runs has too many.
         if (limit < 1000 && (await listed(1000)).length > 300) continue;
         const rows = (await listed(limit)).filter(({ account }) => names.includes(account));
         assert.deepEqual(rows.map(({ account }) => account).sort(), [...names].sort());

@@ -5,7 +5,7 @@ import { NOW, type StoreUnderTest } from './store.ts';
 
 const MINUTE = 60_000;
 
-/** What the counters of every store promise. */
+/** Tests the counters of every store. */
 export function testCounters(subject: StoreUnderTest): void {
   const { describe, it } = findRunner();
   const counters = () => subject.store.counters;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { findRunner } from './runner.ts';
 import type { StoreUnderTest } from './store.ts';
 
-/** What the documents of every store promise beside what Keyv's own test suite asks of an adapter. */
+/** Tests the documents of every store, in addition to Keyv's own test suite for adapters. */
 export function testDocuments(subject: StoreUnderTest): void {
   const { describe, it } = findRunner();
   const keyv = (namespace: string) => subject.store.keyv(namespace);

@@ -3,11 +3,13 @@ import { findRunner } from './runner.ts';
 import type { StoreUnderTest } from './store.ts';
 
 const HOUR_MS = 3_600_000;
-/** Documents of a megabyte are written until the first one is gone; no store keeps more than this for one account. */
+/**
+ * Maximum number of one-megabyte documents written until the first one is evicted. No store holds more for one account.
+ */
 const MOST = 64;
 const LARGE = 'x'.repeat(1024 * 1024);
 
-/** What every store promises about the documents that it keeps for accounts. */
+/** Tests the documents that every store holds for accounts. */
 export function testKept(subject: StoreUnderTest): void {
   const { describe, it } = findRunner();
   const kept = () => subject.store.kept('conformance');
@@ -60,7 +62,7 @@ export function testKept(subject: StoreUnderTest): void {
       const looking = (async () => {
         while (!isOver) {
           assert.notEqual(await kept().get(key), undefined);
-          // Others have their turn also where a store answers at once.
+          // Yields to other tasks, also for a synchronous store.
           await new Promise((resolve) => setImmediate(resolve));
         }
       })();
@@ -84,7 +86,7 @@ export function testKept(subject: StoreUnderTest): void {
       assert.equal(await kept().get(`${key}-0`), undefined);
       assert.equal(await kept().get(`${key}-session`), LARGE);
       assert.ok((await kept().bytes(account)) > bytes);
-      // Those that last are bounded too.
+      // Lasting documents are limited too.
       const oldest = () => kept().get(`${key}-more-0`);
       let more = 0;
       do {

@@ -3,7 +3,7 @@ import type { Reservation, ReserveResult } from '../../contract/index.ts';
 import { findRunner } from './runner.ts';
 import { DAYS, NOW, reservation, type StoreUnderTest, settlement, sums } from './store.ts';
 
-/** What the ledger of every store promises. */
+/** Tests the ledger of every store. */
 export function testLedger(subject: StoreUnderTest): void {
   const { describe, it } = findRunner();
   const ledger = () => subject.store.ledger;

@@ -1,4 +1,4 @@
-/** The process that `testStore` kills: opens a store by a module, writes, says so, and waits. */
+/** Process that `testStore` kills: opens a store by a module, writes, reports that and waits. */
 import type { Store } from '../../contract/index.ts';
 import { write } from './store-processes.ts';
 
@@ -6,6 +6,6 @@ const [module = '', name = ''] = process.argv.slice(2);
 const { default: open } = (await import(module)) as { readonly default: () => Promise<Store> };
 await write(await open(), name);
 process.send?.('written');
-// Until it is killed; where the test is gone too, it ends.
+// Waits until it is killed, and ends if the test has ended.
 process.on('disconnect', () => process.exit());
 setInterval(() => undefined, 60_000);

@@ -7,10 +7,10 @@ import type { Store } from '../../contract/index.ts';
 import { findRunner } from './runner.ts';
 import { NOW, reservation, type StoreKit, type StoreUnderTest, settlement, sums } from './store.ts';
 
-/** How long a process of its own may take to write. */
+/** Time limit for a process to write. */
 const PROCESS_MS = 60_000;
 
-/** What a store of a disk or a server promises to the next process, to another one beside it, and after a kill. */
+/** Tests a store on a disk or server across processes: after a restart, concurrently, and after a kill. */
 export function testProcesses(
   { open, keeps = false, shared = false, module }: StoreKit,
   subject: StoreUnderTest,
@@ -84,7 +84,7 @@ export function testProcesses(
     });
 }
 
-/** Writes something of each kind; `assertWritten` finds it. */
+/** Writes one item of each kind; `assertWritten` checks them. */
 export async function write(store: Store, name: string): Promise<void> {
   await store.ledger.credit(name, 'first', 500, 'top-up', NOW);
   await store.ledger.reserve(reservation({ account: name, requestId: `${name}-1`, amount: 50 }));
@@ -106,7 +106,7 @@ async function assertWritten(store: Store, name: string): Promise<void> {
   assert.equal(calls.length, 1, 'the record of the call');
 }
 
-/** Lets a process of its own write and kills it as soon as it says that this is done. */
+/** Starts a process that writes, and kills it once it has reported that. */
 async function writeAndBeKilled(module: URL, name: string): Promise<void> {
   const file = new URL(`./store-process${path.extname(fileURLToPath(import.meta.url))}`, import.meta.url);
   const child = fork(fileURLToPath(file), [module.href, name], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });

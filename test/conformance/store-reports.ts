@@ -17,11 +17,11 @@ const DIMENSIONS: readonly ReportDimension[] = [
   'session',
 ];
 
-/** What every ledger promises of its reports: whatever they are grouped by, they sum to what was spent. */
+/** Tests every ledger's reports: with any grouping they add up to the spent amount. */
 export function testReports(subject: StoreUnderTest): void {
   const { describe, it } = findRunner();
   const ledger = () => subject.store.ledger;
-  /** Makes a call that is reserved at a time, and settled then or so much later. */
+  /** Makes a call that is reserved at `at` and settled `lasts` later. */
   const call = async (
     account: string,
     requestId: string,
@@ -182,7 +182,7 @@ export function testReports(subject: StoreUnderTest): void {
       for (const each of ['a', 'b', 'c'])
         await call(subject.name(each), each, NOW, { userId, outcome: 'aborted', saved: most }, most);
       const all = 3n * BigInt(most);
-      // Out of the sums of hours, and out of records.
+      // From hourly sums, and from records.
       for (const filter of [{}, { outcome: 'aborted' } as const]) {
         const rows = await ledger().report({ edges: [NOW - HOUR_MS, NOW + HOUR_MS], by: [], userId, ...filter });
         assert.deepEqual(
@@ -201,12 +201,12 @@ export function testReports(subject: StoreUnderTest): void {
 
     it('keep their sums when records are forgotten, by whole hours', async () => {
       const account = subject.name('account');
-      // Long ago, so that no other test's records go.
+      // Long ago, so that records of other tests are not deleted.
       const then = Date.UTC(2001, 0, 1, 12);
       const at = (minutes: number) => then + minutes * MINUTE_MS;
       for (const [n, minutes] of [10, 40, 70, 100, 130].entries())
         await call(account, `r${n}`, at(minutes), {}, 2 ** n);
-      // Half-past edges: the hours that they cut are read from records.
+      // Edges at half past: the hours they divide are read from records.
       const edges = [at(-30), at(30), at(90), at(150)];
       assert.deepEqual(costs(await ledger().report({ edges, by: [], account })), [
         [0, 1],
@@ -221,7 +221,7 @@ export function testReports(subject: StoreUnderTest): void {
         calls.map(({ id }) => id),
         ['r4', 'r3', 'r2'],
       );
-      // Of the first hour only the whole is known, and it began in the first interval.
+      // Only the total of the first hour remains; it counts in the interval in which the hour began.
       assert.deepEqual(costs(await ledger().report({ edges, by: [], account })), [
         [0, 3],
         [1, 4],
@@ -230,7 +230,7 @@ export function testReports(subject: StoreUnderTest): void {
       const { spent } = await ledger().balance(account);
       const [all] = await ledger().report({ edges: [0, NOW], by: ['user'], account });
       assert.deepEqual([all?.requests, all?.cost], [5, BigInt(spent)]);
-      // A call of those hours that is told late is counted once.
+      // A call of those hours that is settled late is counted once.
       await call(account, 'late', at(20), {}, 32);
       const rows = await ledger().report({ edges, by: [], account });
       assert.equal(

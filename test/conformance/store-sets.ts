@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { findRunner } from './runner.ts';
 import type { StoreUnderTest } from './store.ts';
 
-/** What the sets of every store promise. */
+/** Tests the sets of every store. */
 export function testSets(subject: StoreUnderTest): void {
   const { describe, it } = findRunner();
   const sets = () => subject.store.sets;

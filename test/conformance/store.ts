@@ -13,29 +13,32 @@ import { testProcesses } from './store-processes.ts';
 import { testReports } from './store-reports.ts';
 import { testSets } from './store-sets.ts';
 
-/** What {@link testStore} is given. */
+/** Options of {@link testStore}. */
 export interface StoreKit extends WithRunner {
-  /** For the title. */
+  /** Name for the title. */
   readonly name: string;
-  /** Called once before the tests, and for each further process of the gateway that a test stands for. */
+  /** Called once before the tests, and for each further simulated process of the gateway. */
   readonly open: () => Promise<Store>;
-  /** Whether what was written is there when the store is opened again; so of a disk or a server. */
+  /** True if data persists when the store is opened again, as on a disk or server. */
   readonly keeps?: boolean;
-  /** Whether several processes may have it open at once. */
+  /** True if several processes may open it at once. */
   readonly shared?: boolean;
-  /** A module whose default export opens the same store, for a process that is killed; a function where it is known when tests run. */
+  /**
+   * Module whose default export opens the same store, for a process that is killed. A function if it is known only when
+   * tests run.
+   */
   readonly module?: URL | (() => URL);
 }
 
-/** The opened store, and names nobody used before: the store under test may hold the data of other runs. */
+/** Opened store, and unused names: the store under test may hold the data of other runs. */
 export interface StoreUnderTest {
   readonly store: Store;
   name(word: string): string;
 }
 
 /**
- * Runs the tests that every store must pass. `open` is called once before them, and that store is closed after them; some tests open
- * further ones.
+ * Runs the tests that every store must pass. `open` is called once before them, and that store is closed after them.
+ * Some tests open further stores.
  *
  * ```ts
  * import { testStore } from 'tollgate/conformance';
@@ -123,30 +126,30 @@ const DAY_MS = 86_400_000;
 /** Noon (UTC) of tomorrow: a fixed hour, for whole days, and in the future, so that nothing is purged as expired. */
 export const NOW = (Math.floor(Date.now() / DAY_MS) + 1) * DAY_MS + DAY_MS / 2;
 
-/** The days before, of and after {@link NOW}, as edges of a report. */
+/** Edges of a report: the days before, of and after {@link NOW}. */
 export const DAYS: readonly number[] = [-1, 0, 1, 2].map((day) => NOW - DAY_MS / 2 + day * DAY_MS);
 
-/** A budget that only this test uses. */
+/** Budget that only this test uses. */
 export function budget(id: string, limit = Number.POSITIVE_INFINITY): { readonly id: string; readonly limit: number } {
   return { id, limit };
 }
 
-/** A reservation with what a test does not care about filled in. */
+/** Reservation with default values. */
 export function reservation(fields: Partial<Reservation> & Pick<Reservation, 'account' | 'requestId'>): Reservation {
   return { amount: 10, floor: 0, expiresAt: NOW + 60_000, facts: FACTS, now: NOW, ...fields };
 }
 
-/** The outcome of a reservation, for tests that ask for no more. */
+/** Outcome of a reservation, for tests that need nothing else. */
 export async function outcomeOf(result: Promise<ReserveResult>): Promise<ReserveResult['outcome']> {
   return (await result).outcome;
 }
 
-/** A settlement with what a test does not care about filled in. */
+/** Settlement with default values. */
 export function settlement(fields: Partial<Settlement> & Pick<Settlement, 'account' | 'requestId'>): Settlement {
   return { amount: 10, facts: FACTS, now: NOW, ...fields };
 }
 
-/** The three sums of an account that every change of the ledger moves. */
+/** Sums of an account that every change of the ledger moves. */
 export function sums({ balance, held, spent }: AccountBalance): Pick<AccountBalance, 'balance' | 'held' | 'spent'> {
   return { balance, held, spent };
 }

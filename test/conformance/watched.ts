@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 const METHODS = ['debug', 'error', 'info', 'log', 'trace', 'warn'] as const;
 
 /**
- * Runs what a plugin does and fails when that writes to the console or asks the environment for something: a plugin logs by `api.log`,
- * and gets its options from the configuration, where `${NAME}` stands for the environment.
+ * Runs plugin code and fails if it writes to the console or reads the environment. A plugin logs with `api.log` and
+ * gets its options from the configuration, where `${NAME}` refers to the environment.
  */
 export function watched(run: () => void): void {
   const watch = startWatch();
@@ -16,7 +16,7 @@ export function watched(run: () => void): void {
   watch.assertSilent();
 }
 
-/** The same for what gives a promise; tests of other plugins must not run meanwhile. */
+/** Asynchronous version of {@link watched}; tests of other plugins must not run concurrently. */
 export async function watchedAsync(run: () => Promise<void>): Promise<void> {
   const watch = startWatch();
   try {
@@ -32,7 +32,7 @@ function startWatch(): { stop(): void; assertSilent(): void } {
   const { env } = process;
   const methods = METHODS.map((name) => [name, console[name]] as const);
   const note = (what: string): void => {
-    // What Node itself and packages that the kit uses ask is not the plugin's.
+    // Access by Node itself and by packages of the kit is not the plugin's.
     if (!isOfOthers(new Error('where').stack)) seen.push(what);
   };
   for (const [name] of methods) console[name] = () => note(`console.${name}`);
@@ -65,7 +65,7 @@ function startWatch(): { stop(): void; assertSilent(): void } {
   };
 }
 
-/** Whether the caller of what is watched, three frames up, is Node's own code or a runner's. */
+/** Returns true if the caller, three frames up, is Node's own code or a runner's. */
 function isOfOthers(stack = ''): boolean {
   return /node:internal|[\\/]node_modules[\\/](?:mocha|vitest|jest[\w-]*|@vitest|ajv)[\\/]/.test(
     stack.split('\n')[3] ?? '',

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { checkText, problemLines } from '../config/config-plugins.ts';
 import { removeFolders } from '../support/folders.ts';
 
-/** A configuration with one budget a line from line 3 on. */
+/** Configuration with one budget per line from line 3 on. */
 const withBudgets = (...budgets: readonly string[]): string =>
   ['providers: { acme: {} }', 'budgets:', ...budgets.map((budget) => `  - { ${budget} }`), ''].join('\n');
 
@@ -26,7 +26,7 @@ describe('budgets in the configuration', () => {
     ]);
   });
 
-  it('belong to a plan too, named by what they are unless they have a name', async () => {
+  it('belong to a plan too, with a default name from their fields', async () => {
     const { plans } = await checkText(
       'providers: { acme: {} }\nplans: { free: { rpm: 5, budgets: [{ amount_usd: 2, every: day }, { name: m, amount_usd: 9, every: month, provider: acme }] } }\n',
     );

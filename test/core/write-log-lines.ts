@@ -1,4 +1,4 @@
-/** A process that logs: `write-log-lines.ts <writer> <lines> [stay]`; the writer `alone` is the only one. */
+/** Process that logs: `write-log-lines.ts <writer> <lines> [stay]`; the writer `alone` is the only one. */
 import { flushLog } from '../../cli/program-log.ts';
 import { createLogger } from '../../core/logger.ts';
 

@@ -7,7 +7,7 @@ import { expect } from 'chai';
 import { createUpstream, type Upstream } from '../../egress/upstream.ts';
 import { createSilentLog } from '../support/log.ts';
 
-/** A vendor on an address of the loopback, which says its name and keeps connections. */
+/** Starts a vendor on a loopback address. It responds with its name and keeps connections alive. */
 async function startVendor(name: string, host: string, port = 0) {
   const server = http.createServer((request, response) => {
     request.resume();
@@ -39,7 +39,7 @@ describe('the addresses of a vendor', () => {
   const { lookup } = dns;
   const closing: { close(): Promise<unknown> }[] = [];
   let upstream: Upstream;
-  /** What the name of the vendor resolves to; as the name server says it, in its order. */
+  /** Addresses of the vendor's name, in the order of the name server. */
   let addresses: readonly string[] = [];
   let lookups = 0;
 
@@ -75,7 +75,7 @@ describe('the addresses of a vendor', () => {
     for (const each of closing.splice(0)) await each.close();
   });
 
-  it('E67: may be of IPv6, as they stand in a URL', async function () {
+  it('E67: may be IPv6 addresses, as in a URL', async function () {
     if (!hasIpv6) this.skip();
     const { port } = await vendor('six', '::1');
     expect(await send('[::1]', port)).to.equal('six');
@@ -85,14 +85,14 @@ describe('the addresses of a vendor', () => {
     ['::1', ['127.0.0.1', '::1']],
     ['127.0.0.1', ['::1', '127.0.0.1']],
   ] as const)
-    it(`E67: may be of both families, of which ${host} alone answers and is named last`, async function () {
+    it(`E67: may be of both families, of which only ${host} responds and is listed last`, async function () {
       if (!hasIpv6) this.skip();
       addresses = order;
       const { port } = await vendor('either', host);
       expect(await send('vendor.invalid', port)).to.equal('either');
     });
 
-  it('E67: are looked up anew when the vendor has left the one that calls went to', async () => {
+  it('E67: are resolved again when the vendor has left the previous one', async () => {
     const first = await vendor('first', '127.0.0.1');
     await vendor('second', '127.0.0.2', first.port);
     addresses = ['127.0.0.1'];
@@ -106,7 +106,7 @@ describe('the addresses of a vendor', () => {
     expect(await send('vendor.invalid', first.port)).to.equal('second');
   });
 
-  it('E67: are looked up anew after a while, also where the former one still answers and connections are never idle', async () => {
+  it('E67: are resolved again after a while, also if the previous one still responds and connections are never idle', async () => {
     const first = await vendor('first', '127.0.0.1');
     await vendor('second', '127.0.0.2', first.port);
     await upstream.close();

@@ -1,6 +1,7 @@
 /**
- * Golden exchanges: what a client sends, what a vendor says, and what came of it at both. A file is a list of cases, in the folder of
- * the client's format and named after the vendor's. `npm run exchanges` writes anew what came of them; look at the difference.
+ * Golden exchanges: a client's request, a vendor's response, and the results on both sides. Each file is a list of
+ * cases, in the folder of the client's format and named after the vendor's. `npm run exchanges` rewrites the results;
+ * review the difference.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -23,15 +24,15 @@ interface Exchange {
     readonly body: object;
   };
   /**
-   * A response, or the events of a stream: an object is the data of one, a string the text of a frame. `then` comes when the client has
-   * got what came before it.
+   * Response, or the events of a stream: an object is the data of an event, a string the text of a frame. `then` is
+   * sent after the client has received the previous events.
    */
   readonly upstream:
     | { readonly status?: number; readonly headers?: Readonly<Record<string, string>>; readonly body: unknown }
     | { readonly events: readonly (object | string)[]; readonly then?: readonly (object | string)[] };
-  /** What the vendor got; null where nobody was asked. */
+  /** Request to the vendor; null if there was none. */
   readonly sent?: unknown;
-  /** What the client got. */
+  /** Response to the client. */
   readonly received?: unknown;
 }
 
@@ -43,11 +44,11 @@ const PATHS: Readonly<Record<string, string>> = Object.freeze({
   messages: '/v1/messages',
   responses: '/v1/responses',
 });
-/** How many bytes of a stream a vendor sends at a time. */
+/** Bytes per chunk of a vendor's stream. */
 const CUT = 61;
-/** Headers of a request to a vendor that a format has. */
+/** Format-specific headers of a request to a vendor. */
 const SENT_HEADERS = /^(anthropic-(version|beta)|openai-beta)$/;
-/** What differs from one run to the next: random ids, times, what is sealed with a key of the gateway. */
+/** Values that differ between runs: random ids, times, values sealed with a key of the gateway. */
 const RANDOM: readonly (readonly [RegExp, string])[] = [
   [/"(id|item_id|request_id|requestId|responseId)":"([a-z]+[-_])?[\w-]{22}(_\d+)?"/g, '"$1":"$2…$3"'],
   [/"(prompt_cache_key)":"[\w-]{32}"/g, '"$1":"…"'],
@@ -130,7 +131,7 @@ function frameOf(event: object | string, isNamed: boolean): string {
   return `${isNamed && 'type' in event ? `event: ${String(event.type)}\n` : ''}data: ${JSON.stringify(event)}\n\n`;
 }
 
-/** The frames of a stream: the data of each whose name is its type or has none, any other as its text. */
+/** Frames of a stream: the data of a frame whose name equals its type or is missing, any other frame as text. */
 function eventsOf(text: string): readonly unknown[] {
   const isNamed = text.startsWith('event: ');
   return text
@@ -152,7 +153,7 @@ function sentOf({ path: where, headers, body }: RecordedRequest): object {
   };
 }
 
-/** What stands packed in a signature for Gemini's clients, and may be sealed in there. */
+/** Content packed into a signature for Gemini's clients, which may be sealed. */
 const PACKED = /dG9sbGdhdGU6[\w+/]+={0,2}/g;
 
 function unpacked(packed: string): string {
@@ -168,7 +169,7 @@ function plain(value: object): object {
 
 const WIDTH = 240;
 
-/** JSON for people: what fits in a line stands in one. */
+/** Readable JSON: a value that fits is on one line. */
 function written(value: unknown, indent = ''): string {
   const line = JSON.stringify(value);
   if (line.length + indent.length <= WIDTH || typeof value !== 'object' || value === null) return line;

@@ -1,4 +1,7 @@
-/** One caller against a gateway of 256 MB, in each way of E25 to E34: the others' calls go on, it lives, and says so. */
+/**
+ * One caller attacks a gateway of 256 MB in each way of E25 to E34. The calls of others succeed, and the gateway stays
+ * live and ready.
+ */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
@@ -18,11 +21,11 @@ import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support
 
 const MB = 1_000_000;
 const CHAT = '/v1/chat/completions';
-/** Calls of others while the attack runs. */
+/** Calls of others during the attack. */
 const CALLS = 30;
 const RECORDS = 100_000;
 
-/** Who else calls: a chat after the other, and the probes. Prints what came, as JSON. */
+/** Other callers: sequential chats, and the probes. Prints the results as JSON. */
 const OTHERS = `(async () => {
   const [url, key, count] = process.argv.slice(1);
   const body = JSON.stringify({ model: 'echo/echo', messages: [{ role: 'user', content: 'hi' }] });
@@ -45,7 +48,7 @@ interface Rig {
   readonly installation: Installation;
   /** The attacker's key. */
   readonly greedy: string;
-  /** Posts JSON, with the attacker's key unless said; resolves with the status, 0 for a connection that was cut. */
+  /** Posts JSON, with the attacker's key by default. Resolves with the status, or 0 if the connection was cut. */
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<number>;
   get(path: string, key?: string): Promise<number>;
 }
@@ -54,20 +57,20 @@ interface Attack {
   readonly title: string;
   readonly config?: Record<string, unknown>;
   readonly files?: Readonly<Record<string, string>>;
-  /** What an attacker does again and again, several at once, until the others have made their calls. */
+  /** Number of concurrent attackers. Each repeats `strike` until the others have made their calls. */
   readonly lanes: number;
   strike(rig: Rig, lane: number): Promise<unknown>;
-  /** What the attacker's requests may come to. */
+  /** Allowed statuses of the attacker's requests. */
   readonly told: readonly number[];
-  /** Before the gateway starts. */
+  /** Runs before the gateway starts. */
   prepare?(installation: Installation): Promise<void>;
-  /** What holds once it is over. */
+  /** Checks after the attack. */
   after?(rig: Rig): Promise<void>;
 }
 
 const chat = (content: unknown, model = 'echo/echo') => ({ model, messages: [{ role: 'user', content }] });
 
-/** 10,000 calls of tools and their results: 1.7 MB. */
+/** 10,000 tool calls and their results: 1.7 MB. */
 function toolTurns(): string {
   const messages = Array.from({ length: 10_000 }, (_, at) => [
     {
@@ -80,7 +83,7 @@ function toolTurns(): string {
   return JSON.stringify({ model: 'echo/echo', messages: [{ role: 'user', content: 'go' }, ...messages] });
 }
 
-/** Records of calls of others, as the ledger writes them. */
+/** Call records of other users, written like the ledger's. */
 async function fillCalls({ folder }: Installation): Promise<void> {
   const database = await openDatabase({ folder: path.join(folder, 'data') });
   const writer = new Writer(database, 'tollgate.db');
@@ -104,7 +107,7 @@ async function fillCalls({ folder }: Installation): Promise<void> {
   closeDatabase(database);
 }
 
-/** Hangs for who asks it to, and throws in front of every route. */
+/** Hangs for a certain user, and throws before every route for a certain header. */
 const GUARD = pluginFile({
   name: 'guard',
   setup: `
@@ -257,7 +260,9 @@ describe('a caller who attacks a gateway of 256 MB', function () {
     }
   }
 
-  /** Makes the calls of the others, from a process of its own; returns the 95th percentile of what they took, in milliseconds. */
+  /**
+   * Makes the calls of the others from their own process; returns the 95th percentile of their latency in milliseconds.
+   */
   async function othersGoOn(url: string, key: string, isOver: () => boolean): Promise<number> {
     const { stdout } = await promisify(execFile)(process.execPath, ['-e', OTHERS, url, key, String(CALLS)]);
     const made = JSON.parse(stdout) as readonly {

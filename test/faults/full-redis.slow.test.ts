@@ -6,10 +6,10 @@ import { eventually } from '../support/wait.ts';
 
 const MB = 1024 * 1024;
 const MAXMEMORY = 64 * MB;
-/** An answer of 512 KB, which takes a third more in the store. */
+/** Response of 512 KB, which takes a third more in the store. */
 const LARGE = 'every word of it is said again. '.repeat(16_384);
 const GREEDY = ['ann', 'bob', 'cid', 'dan', 'eve', 'fay'];
-/** What each of them has in flight, and sends in all: together three times what the server has. */
+/** Concurrent requests and total requests per account: together three times the server's memory. */
 const LANES = 4;
 const EACH = 48;
 
@@ -26,7 +26,7 @@ describeWith('a Redis that evicts nothing and has little memory', { 'redis-serve
     redis = await startRedisServer();
     await askRedis(redis.port, 'CONFIG', 'SET', 'maxmemory', String(MAXMEMORY));
     await askRedis(redis.port, 'CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
-    // The longest that a busy machine may take; what is asked here is whether there is room.
+    // Maximum store timeout, for a busy machine. This test is about memory, not latency.
     gateway = await startGateway({ store: { url: redis.url, timeout: '1s' }, policies: { overload: false } });
   });
   after(async () => {
@@ -48,11 +48,11 @@ describeWith('a Redis that evicts nothing and has little memory', { 'redis-serve
   };
   const memory = async (name: string): Promise<number> =>
     Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(await askRedis(redis.port, 'INFO', 'memory'))?.[1]);
-  /** How often Redis had no memory for a write: a count of its own, whatever else made a call fail. */
+  /** Number of writes that Redis rejected for lack of memory, independent of other failures. */
   const refusedWrites = async (): Promise<number> =>
     Number(/errorstat_OOM:count=(\d+)/.exec(await askRedis(redis.port, 'INFO', 'errorstats'))?.[1] ?? 0);
 
-  it('E29: is not filled by six accounts that keep three times as much at once, and others go on', async function () {
+  it('E29: is not filled by six accounts that store three times as much concurrently, and others continue', async function () {
     this.timeout(600_000);
     const other = await makeKey('other');
     const keys = await Promise.all(GREEDY.map(makeKey));
@@ -77,12 +77,12 @@ describeWith('a Redis that evicts nothing and has little memory', { 'redis-serve
     await all;
     expect(await refusedWrites(), `writes without room; the greedy were told ${[...told].join('; ')}`).to.equal(0);
     expect(most).to.be.within(MAXMEMORY / 4, MAXMEMORY);
-    // A machine that is busy for a second may make the store late, which is told as that.
+    // On a busy machine the store may time out, which is reported as `store_unavailable`.
     expect(others.filter(({ status, code }) => status !== 200 && code !== 'store_unavailable')).to.deep.equal([]);
     expect(others.filter(({ status }) => status === 200).length).to.be.above(others.length / 2);
     await eventually(async () => expect(await chat(other, 'hello', 'small')).to.include({ status: 200 }));
     await eventually(async () => expect(await chat(other, 'hello', 'small')).to.include({ isReplayed: true }));
-    // What each of them did is remembered, also where its answer had no room.
+    // The outcome of each request is stored, even if its response did not fit.
     for (const [account, key] of keys.entries())
       await eventually(async () => {
         const { isReplayed, code } = await chat(key, LARGE, `large-${account}-${EACH}`);
@@ -93,7 +93,7 @@ describeWith('a Redis that evicts nothing and has little memory', { 'redis-serve
     expect(log.includes('was not kept') && log.includes('OOM'), 'no result was lost for want of room').to.equal(false);
   });
 
-  it('E55: that is full all the same is told as that, and calls go on when it has room again', async function () {
+  it('E55: that is full all the same is reported, and calls continue when it has memory again', async function () {
     this.timeout(900_000);
     const key = await makeKey('late');
     await eventually(async () => expect((await chat(key, 'hello')).status).to.equal(200));

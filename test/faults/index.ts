@@ -1,21 +1,21 @@
 /**
- * Every fault of the list in `test/fixtures/corpora/gateway-cases/faults.json`: what the gateway does, and the tests that hold it to that.
- * `docs/reliability.md` is written from this table (`npm run reliability`).
+ * Every fault in `test/fixtures/corpora/gateway-cases/faults.json`: the gateway's behaviour, and the tests that prove
+ * it. `npm run reliability` writes `docs/reliability.md` from this table.
  */
 export interface Fault {
   readonly fault: string;
-  /** What the caller and the operator see. */
+  /** Behaviour visible to the caller and the operator. */
   readonly does: string;
-  /** What becomes of the caller's money. */
+  /** Effect on the caller's money. */
   readonly money: string;
-  /** Files of tests whose titles name the fault's id, or `file#words of a title`. */
+  /** Test files whose titles contain the fault's id, or `file#words of a title`. */
   readonly tests: readonly string[];
 }
 
 const BREAKS = 'test/faults/upstream-breaks.test.ts';
-/** What `upstream-breaks`, `upstream-answers` and `rescue` do in every form. */
+/** Cases that `upstream-breaks`, `upstream-answers` and `rescue` run in every format. */
 const CASES = 'test/faults/upstream-cases.ts';
-/** What is odd and no failure, in every form. */
+/** Unusual responses that are not failures, in every format. */
 const ODD = 'test/faults/forms.test.ts';
 const CALLERS = 'test/faults/client-forms.test.ts';
 const ANSWERS = 'test/faults/upstream-answers.test.ts';
@@ -294,20 +294,20 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
     'not ready at once; streams finish; exit 0',
     ONCE,
     STORE_FORMS,
-    'test/app/drain.test.ts#lets running streams finish',
+    'test/app/drain.slow.test.ts#lets running streams finish',
   ),
   P04: row(
     'gets SIGTERM with a stream without end',
     'one `shutting_down` frame after `server.drainTimeout`; exit 0',
     PARTIAL,
     STORE_FORMS,
-    'test/app/drain.test.ts#ends a stream that is longer than the deadline',
+    'test/app/drain.slow.test.ts#ends a stream that is longer than the deadline',
   ),
   P05: row(
     'gets a second signal',
     'exit 143 (SIGINT 130, SIGHUP 129) at once',
     'swept later',
-    'test/app/drain.test.ts#ends at once, with another exit code',
+    'test/app/drain.slow.test.ts#ends at once, with another exit code',
   ),
   P06: row('has an unhandled rejection', 'logged with its stack; drains; exit 1', ONCE, PROCESS),
   P07: row('has an uncaught exception', 'as P06', ONCE, PROCESS),

@@ -12,10 +12,10 @@ import { createRouting } from '../../routing/health-book.ts';
 import { createSilentLog } from '../support/log.ts';
 import { setUpAccounts } from '../support/plugins/accounts-policy.ts';
 
-/** A node of an installation without HTTP: the pipeline of calls, the accounts policy and providers, on a store that others share. */
+/** Node without HTTP: the call pipeline, the accounts policy and providers, on a shared store. */
 export interface MoneyNode {
   readonly deps: CallDeps;
-  /** Waits for all that goes on beside calls, and writes what waits. */
+  /** Waits for background work and writes pending data. */
   close(): Promise<void>;
 }
 

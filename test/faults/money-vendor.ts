@@ -7,21 +7,21 @@ import {
   type TransportResponse,
 } from '../../contract/index.ts';
 
-/** What a provider does with one attempt. */
+/** Behaviour of a provider in one attempt. */
 export type Deed = 'answers' | 'fails' | 'limits' | 'breaks' | 'errs inside';
 
-/** What happens to one call. */
+/** Script of one call. */
 export interface Script {
-  /** Of the first target and of the second. */
+  /** Behaviour of the first target and of the second. */
   readonly deeds: readonly [Deed, Deed];
-  /** How many pieces of one token each the model writes. */
+  /** Number of pieces that the model writes, one token each. */
   readonly pieces: number;
-  /** Tokens that it thinks beside, which only the usage tells. */
+  /** Additional thinking tokens, which appear only in the usage. */
   readonly hidden: number;
   readonly tellsUsage: boolean;
 }
 
-/** A token costs this much, in nano-dollars, at either provider. */
+/** Price per token in nano-dollars, at either provider. */
 export const PRICE = { input: 1, output: 3 };
 /** One token by the estimate. */
 export const PIECE = 'word';
@@ -31,7 +31,10 @@ const usageOf = (request: ChatRequest, { pieces, hidden }: Script) => {
   return { prompt_tokens: 3, completion_tokens, total_tokens: 3 + completion_tokens };
 };
 
-/** A provider without a network, which does what the script of a call (found by `user`) says, and notes what it was sent. */
+/**
+ * Provider without a network. It follows the script of a call (found by `user`) and records the requests that caused
+ * work.
+ */
 export function scriptedProvider(at: 0 | 1, scripts: ReadonlyMap<string, Script>, worked: Set<string>): Provider {
   const base = { id: 'c', created: 1, model: 'm' };
   const chunkOf = (delta: object, finish_reason: string | null = null) => ({

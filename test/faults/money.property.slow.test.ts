@@ -23,7 +23,7 @@ import { type Deed, PIECE, PRICE, type Script, scriptedProvider } from './money-
 const CASES = Number(process.env['TOLLGATE_PROPERTY_CASES'] ?? 300);
 const SEED = Number(process.env['TOLLGATE_PROPERTY_SEED'] ?? 20261122);
 
-/** A report reads the calls of all cases before it on the same store. */
+/** Limits the calls that a report reads, which include all earlier cases on the same store. */
 const CASES_A_STORE = 100;
 
 const CREDIT = 400;
@@ -33,21 +33,21 @@ const USER_BUDGET = 300;
 interface Asked extends Script {
   readonly do: 'call';
   readonly node: 0 | 1;
-  /** Whose: a key that was rotated twice, or one of a user whose token has a budget. */
+  /** Index of the key: a key that was rotated twice, or one of a user whose token has a budget. */
   readonly key: 0 | 1 | 2 | 3;
   readonly isStream: boolean;
   readonly maxTokens: number;
   readonly targets: 1 | 2;
-  /** After how many pieces its caller leaves; undefined stays to the end. -1 leaves at once. */
+  /** Number of pieces after which the caller disconnects; undefined stays to the end, -1 disconnects at once. */
   readonly leavesAt: number | undefined;
-  /** How often it is asked again. */
+  /** Number of repeated requests. */
   readonly retries: number;
 }
 
 type Step =
   | Asked
   | { readonly do: 'clock'; readonly byMs: number }
-  /** Another node, whose clock is ahead, takes what runs for forgotten. */
+  /** Sweep by another node with a fast clock, which treats running calls as abandoned. */
   | { readonly do: 'sweep' };
 
 const deed = fc.constantFrom<Deed>('answers', 'answers', 'answers', 'fails', 'limits', 'breaks', 'errs inside');
@@ -85,7 +85,7 @@ const STEPS: fc.Arbitrary<readonly Step[]> = fc.array(
 let count = 0;
 let offsetMs = 0;
 
-/** One case: all calls at once, on two nodes of one store, while clocks jump and others sweep. */
+/** Runs one case: concurrent calls on two nodes of one store, while clocks jump and other nodes sweep. */
 async function run(store: Store, steps: readonly Step[]): Promise<void> {
   const account = `account-${count++}`;
   const reserved = new Map<string, number>();
@@ -114,7 +114,7 @@ async function run(store: Store, steps: readonly Step[]): Promise<void> {
   for (const [at, step] of steps.entries()) {
     if (step.do === 'clock') offsetMs += step.byMs;
     else if (step.do === 'sweep') {
-      // At some moment of the calls that run.
+      // Waits until calls are running.
       for (let turn = 0; turn < at % 5; turn++) await new Promise((resolve) => setImmediate(resolve));
       await store.ledger.sweep(Date.now() + 100 * 86_400_000);
     } else
@@ -154,10 +154,10 @@ async function run(store: Store, steps: readonly Step[]): Promise<void> {
     expect(paid, `${id}: at least what was delivered`).to.be.at.least(pieces * PRICE.output);
     if (pieces > 0) expect(paid, `${id}: and its prompt`).to.be.greaterThan(pieces * PRICE.output);
     expect(paid > 0, `${id}: sent and counted`).to.equal(sent);
-    // Also where another node had charged its reservation meanwhile.
+    // Also if another node had already charged its reservation.
     expect(paid, `${id}: what it came to`).to.equal(sent ? cost : 0);
     spentBy[key < 2 ? 'key' : 'user'] += paid;
-    // What refused, and what never came to a provider, owes nothing.
+    // Refused calls, and calls that no provider received, cost nothing.
     if (!worked.has(id)) expect([pieces], id).to.deep.equal([0]);
   }
   expect(spentBy.key, 'keys that replaced one another').to.be.at.most(KEY_BUDGET);
@@ -166,7 +166,7 @@ async function run(store: Store, steps: readonly Step[]): Promise<void> {
   await checkRecords(store, account, [...reserved.keys()], charged);
 }
 
-/** Every call that was admitted has one record, at what it was charged; whatever they are grouped by, they come to what was spent. */
+/** Every admitted call has one record with its charge. With any grouping, records add up to the spent amount. */
 async function checkRecords(
   { ledger }: Store,
   account: string,
@@ -192,7 +192,7 @@ async function checkRecords(
 interface Ended {
   readonly id: string;
   readonly callId: string;
-  /** How many tokens its caller got. */
+  /** Number of tokens that the caller received. */
   readonly pieces: number;
   readonly sent: boolean;
   readonly cost: number | undefined;
@@ -245,16 +245,16 @@ async function ask(
       pieces = (response.choices[0]?.message.content ?? '').length / PIECE.length;
     }
   } catch {
-    // Every failure is a way for a call to end.
+    // Every failure is a valid end of a call.
   }
   await deps.pending.idle(5000);
   const { sent = false, cost } = outcome ?? {};
   onEnd({ id, callId, key, pieces: Math.min(pieces, maxTokens), sent, cost });
 }
 
-/** Tests a store, for a part of the cases. */
+/** Tests a store with a share of the cases. */
 function testMoney(title: string, open: () => Promise<Store>, share: number): void {
-  it(`is at least what was delivered and at most what was reserved, whatever happens, on ${title}`, async function () {
+  it(`is at least the delivered part and at most the reservation, whatever happens, on ${title}`, async function () {
     this.timeout(0);
     let store = await open();
     let cases = 0;
@@ -273,14 +273,15 @@ function testMoney(title: string, open: () => Promise<Store>, share: number): vo
   });
 }
 
-/** Makes clocks jump by `offsetMs`, and retries come at once, in the tests of a suite. */
+/** Shifts clocks by `offsetMs` and makes retries immediate in the tests of a suite. */
 function useOwnTime(): void {
-  // Replaced by hand: what `mock.method` makes keeps every call with its stack, some megabytes for each case.
+  // Replaced by hand: `mock.method` records every call with its stack, which takes some megabytes per case.
   const { now } = Date;
   const { setTimeout: pause } = timers;
   before(() => {
     Date.now = () => now() + offsetMs;
-    // A retry comes some turns later, not some hundred milliseconds: what is between has nothing to do with money.
+    // A retry waits for a few turns of the event loop instead of some hundred milliseconds. The delay does not affect
+    // money.
     timers.setTimeout = (_delayMs, value, options) => timers.setImmediate(value, options);
     syncBuiltinESMExports();
   });

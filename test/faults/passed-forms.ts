@@ -1,10 +1,10 @@
 import { appendFileSync } from 'node:fs';
 import type { FaultForm } from '../support/gateways/fault-forms.ts';
 
-/** Where `npm run reliability` reads which faults came out as they should in which forms; unset in other runs. */
+/** File from which `npm run reliability` reads the passed faults and their formats; not set in other runs. */
 const FILE = process.env['FAULT_FORMS_FILE'];
 
-/** To be told at the end of a test: the faults that its title names have come out as they should in these forms. */
+/** Records at the end of a test that the faults in its title passed in these formats. */
 export function notePassed(title: string, forms: readonly FaultForm[]): void {
   if (FILE === undefined) return;
   const [ids = ''] = /^(?:[A-Z]\d\d(?:, )?)+/.exec(title) ?? [];

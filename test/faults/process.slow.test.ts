@@ -17,9 +17,9 @@ const policy = (name: string, setup: string) =>
 const POST = (path: string, body: string) =>
   `api.route({ method: 'POST', path: '${path}', summary: 'x', auth: 'none', body: {}, bodyOptional: true, responses: { 200: 'Done.' }, async handler(ctx) { ${body}; ctx.body = {}; } });`;
 
-/** Plugins that hurt the process they run in. */
+/** Plugins that damage their process. */
 const PLUGINS = {
-  // These two are no plugins: they are loaded before the gateway, and hurt it at a signal.
+  // These two are not plugins: they are loaded before the gateway, and throw on a signal.
   'rejects.mjs': `process.on('SIGUSR2', () => { void Promise.reject(new Error('nobody waits for this')); });`,
   'throws.mjs': `process.on('SIGUSR2', () => { setTimeout(() => { throw new Error('out of a timer'); }, 1); });`,
   'tees.mjs': policy(
@@ -36,7 +36,7 @@ process.on('SIGUSR2', () => { hoard = []; });
 ${policy('hoards', POST('/hurt', `for (let s = getHeapStatistics(); s.used_heap_size < s.heap_size_limit * 0.5; s = getHeapStatistics()) hoard.push(Array.from({ length: 20000 }, (_, n) => ({ n })))`))}`,
 };
 
-describe('a gateway process that something goes wrong in', () => {
+describe('a failing gateway process', () => {
   const folder = useTempFolder('process');
   let upstream: ScriptedUpstream;
   let running: Running;
@@ -52,7 +52,7 @@ describe('a gateway process that something goes wrong in', () => {
         store: 'memory:',
         auth: { 'api-key': { bootstrap: true } },
         providers: { echo: {}, one },
-        // However busy the machine is that runs the tests.
+        // Prevents overload refusals on a busy test machine.
         policies: { overload: { maxLag: '1m' } },
         ...config,
       }),
@@ -93,7 +93,7 @@ describe('a gateway process that something goes wrong in', () => {
     ['P06: a rejection that nobody handles', 'rejects.mjs', 'nobody waits for this'],
     ['P07: an exception in a timer', 'throws.mjs', 'out of a timer'],
   ] as const) {
-    it(`${id} that is no plugin’s is logged with its origin; the gateway drains, settles and exits with 1`, async () => {
+    it(`${id} that comes from no plugin is logged with its origin; the gateway drains, settles and exits with 1`, async () => {
       await start({}, { NODE_OPTIONS: `--import=${pathToFileURL(path.join(folder, file)).href}` });
       const held = heldSse(delta('one'), delta('', 'stop', { usage: completion().usage }), '[DONE]');
       upstream.script(held.script);
@@ -108,24 +108,24 @@ describe('a gateway process that something goes wrong in', () => {
     });
   }
 
-  it('X07: a plugin that throws in a copy of a stream is named, the stream is whole, and the gateway goes on', async () => {
+  it('X07: a plugin that throws in a copy of a stream is named, the stream is complete, and the gateway continues', async () => {
     await start({ plugins: ['./tees.mjs'] });
     upstream.script(events([delta('x'), delta('', 'stop'), '[DONE]']));
     expect(await (await ask({ stream: true })).text()).to.include('[DONE]');
     await eventually(async () => expect(running.stdout()).to.include('from a copy of the stream'));
-    expect(running.stdout()).to.include('"plugin":"./tees.mjs"').and.include('the gateway goes on');
+    expect(running.stdout()).to.include('"plugin":"./tees.mjs"').and.include('the gateway continues');
     upstream.script(answer(200, completion()));
     await worksAgain();
   });
 
-  it('P08: a gateway whose event loop was blocked sheds what has piled up, spares running streams, and recovers', async () => {
+  it('P08: a gateway whose event loop was blocked sheds waiting requests, spares running streams, and recovers', async () => {
     await start({ plugins: ['./blocks.mjs'], policies: { overload: {} } });
     const held = heldSse(delta('one'), delta('', 'stop'), '[DONE]');
     upstream.script(held.script);
     const stream = await ask({ stream: true });
     const seen = upstream.requests.length;
     const hurting = post('/hurt');
-    // They arrive while nothing is looked at, or just before.
+    // They arrive while the event loop is blocked, or shortly before.
     await running.seen(/listens/);
     const waiting = Promise.all(
       Array.from({ length: 5 }, () => new Promise<Response>((resolve) => setTimeout(() => resolve(ask()), 300))),
@@ -162,7 +162,7 @@ describe('a gateway process that something goes wrong in', () => {
     await worksAgain();
   });
 
-  it('P10: callers of a gateway without file descriptors wait or are refused, and it lives and recovers', async function () {
+  it('P10: callers of a gateway without file descriptors wait or are refused, and it survives and recovers', async function () {
     if (process.platform === 'win32') this.skip();
     await start({ store: 'memory:' }, {}, 'ulimit -n 256');
     await worksAgain();
@@ -196,7 +196,7 @@ describe('a gateway process that something goes wrong in', () => {
     expect((await running.finished).code).to.equal(0);
   });
 
-  it('P11: a reader of the log that goes away stops nothing', async () => {
+  it('P11: a log reader that disconnects does not stop the gateway', async () => {
     await start({});
     running.child.stdout?.destroy();
     for (let n = 0; n < 20; n++) expect((await ask()).status).to.equal(200);

@@ -1,4 +1,7 @@
-/** A provider at fault that is the first target of an alias: the next one responds, and the caller pays that response alone. */
+/**
+ * A failing provider as the first target of an alias: the next target responds, and the caller pays only for that
+ * response.
+ */
 import { expect } from 'chai';
 import { formsOf, type Heard } from '../support/gateways/fault-forms.ts';
 import { type FaultRig, OPERATOR_KEY, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
@@ -11,7 +14,7 @@ import {
 } from '../support/vendors/scripted-upstream.ts';
 import { BREAKS, NO_ANSWERS } from './upstream-cases.ts';
 
-/** Those in which the caller got nothing yet, and which are not the request's fault. */
+/** Failures before any content was sent that are not the request's fault. */
 const RESCUED = [...BREAKS, ...NO_ANSWERS].filter(({ text, isOfRequest }) => text === undefined && !isOfRequest);
 
 const fine = (wire: Wire): unknown =>
@@ -30,7 +33,7 @@ describe('a call with a second target', () => {
       timeouts: { connect: '300ms', firstByte: '300ms', firstToken: '300ms', idle: '300ms', total: '1s' },
     };
     rig = await startFaultRig({
-      // Each has a health of its own, so that the fault before does not keep calls from the next one.
+      // Separate providers, so that one fault does not open the circuit of the next case.
       providers: Object.fromEntries(RESCUED.map((_, at) => [`first-${at}`, first])),
       models: Object.fromEntries(RESCUED.map((_, at) => [`alias-${at}`, [`first-${at}/m`, 'two/m']])),
     });
@@ -41,7 +44,7 @@ describe('a call with a second target', () => {
   });
 
   for (const [at, { title, script, stream }] of RESCUED.entries())
-    it(`${title} costs the caller nothing, in every form`, async () => {
+    it(`${title} costs the caller nothing, in every format`, async () => {
       const mark = await rig.mark();
       const forms = formsOf(stream);
       const seen = vendor.requests.length;

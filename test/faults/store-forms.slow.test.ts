@@ -1,4 +1,4 @@
-/** A store that breaks under a running gateway, and a gateway that ends, in every form. */
+/** Failure of the store under a running gateway, and shutdown of the gateway, in every client format. */
 import { expect } from 'chai';
 import { formsOf, type Heard } from '../support/gateways/fault-forms.ts';
 import { type FaultRig, startFaultRig } from '../support/gateways/fault-rig.ts';
@@ -16,7 +16,7 @@ const fine: Script = (wire) =>
     ? events([delta('fine', 'stop', { usage: completion().usage }), '[DONE]'])(wire)
     : wire.send(answer(200, completion()));
 
-describeWith('a store that breaks, in every form', { 'redis-server': REDIS_SERVER }, () => {
+describeWith('a failing store, in every format', { 'redis-server': REDIS_SERVER }, () => {
   let redis: TestServer;
   let rig: FaultRig;
   before(async () => {
@@ -34,7 +34,7 @@ describeWith('a store that breaks, in every form', { 'redis-server': REDIS_SERVE
     ['S02: a store that dies', () => redis.kill(), () => redis.start()],
     ['S03: a store that hangs', () => redis.freeze(), () => redis.thaw()],
   ] as const)
-    it(`${title} is told as 503 store_unavailable, no vendor is asked, and calls work when it is back`, async () => {
+    it(`${title} is reported as 503 store_unavailable, no vendor is called, and calls succeed when it is back`, async () => {
       for (const form of ALL) expect(form.text(await rig.askAs(form)), form.name).to.equal('fine');
       await hurt();
       const seen = rig.vendor.requests.length;
@@ -48,8 +48,8 @@ describeWith('a store that breaks, in every form', { 'redis-server': REDIS_SERVE
     });
 });
 
-describe('a gateway that ends, in every form', () => {
-  /** Starts calls in these forms, and ends the gateway when the vendor has all of them. */
+describe('a gateway that shuts down, in every format', () => {
+  /** Starts calls in these formats, and closes the gateway once the vendor has received all of them. */
   const endUnder = async (
     script: Script,
     forms: typeof ALL,
@@ -61,7 +61,7 @@ describe('a gateway that ends, in every form', () => {
       rig.vendor.script(script);
       const asked = forms.map((form) => rig.askAs(form));
       await rig.vendor.request(forms.length - 1);
-      // Calls that are under way, not at their beginning.
+      // The calls are in progress, not at their beginning.
       for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setTimeout(resolve, 10));
       await rig.gateway.close();
       check(rig, await Promise.all(asked));
@@ -74,7 +74,7 @@ describe('a gateway that ends, in every form', () => {
     await wire.send(chunk(`data: ${delta('words')}\n\n`));
   };
 
-  it('P03: calls under way finish when the gateway gets SIGTERM', async () => {
+  it('P03: running calls finish when the gateway gets SIGTERM', async () => {
     const script: Script = async (wire) => {
       const streams = isStream(wire.request.json() as object);
       if (streams) await firstWords(wire);
@@ -89,12 +89,12 @@ describe('a gateway that ends, in every form', () => {
     notePassed('P03', ALL);
   });
 
-  it('P04: a call without end ends in an error when the gateway gets SIGTERM', async () => {
+  it('P04: an endless call ends in an error when the gateway gets SIGTERM', async () => {
     const script: Script = async (wire) => {
       if (isStream(wire.request.json() as object)) await firstWords(wire);
       await wire.hang();
     };
-    // Also what a busy process has not written yet goes out meanwhile.
+    // Lets a busy process write pending data.
     await endUnder(script, ALL, '5s', (rig, heard) => {
       for (const [at, form] of ALL.entries())
         rig.expectErrorAs(form, heard[at] as Heard, 'shutting_down', form.stream ? 'words' : '');

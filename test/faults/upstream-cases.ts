@@ -1,4 +1,4 @@
-/** What a provider may do instead of responding, and what becomes of the call: in every form in which it can happen. */
+/** Failures of a provider and the results of the call, in every format in which they occur. */
 import type { ErrorCode } from '../../contract/index.ts';
 import { PROMPT_COST } from '../support/gateways/fault-rig.ts';
 import { completion, delta, events } from '../support/vendors/openai-vendor.ts';
@@ -7,25 +7,25 @@ import { answer, chunk, head, type Script, SSE_HEAD } from '../support/vendors/s
 export interface UpstreamCase {
   readonly title: string;
   readonly script: Script | string | Uint8Array;
-  /** Whether it happens to streams, or to what is not streamed; to both unless set. */
+  /** True for streams only, false for other requests only. Default: both. */
   readonly stream?: boolean;
-  /** Whether the target's clocks run out soon. */
+  /** True if the target has short timeouts. */
   readonly isHasty?: boolean;
   readonly code: ErrorCode;
-  /** The text that comes before the error. */
+  /** Text before the error. */
   readonly text?: string;
-  /** In micro-dollars; nothing unless set. */
+  /** Charge in micro-dollars. Default: none. */
   readonly cost?: number;
   readonly message?: RegExp;
   readonly headers?: Readonly<Record<string, string | undefined>>;
-  /** Whether it is the request's fault, so that no other target is asked. */
+  /** True if the request is at fault, so that no other target is tried. */
   readonly isOfRequest?: boolean;
 }
 
-/** Three pieces of text, then nothing that ends them. */
+/** Three pieces of text without an end marker. */
 const THREE = [delta('a'.repeat(20)), delta('b'.repeat(20)), delta('c'.repeat(20))];
 const THREE_TEXT = 'a'.repeat(20) + 'b'.repeat(20) + 'c'.repeat(20);
-/** The prompt and 60 bytes of text, 4 a token, 2 micro-dollars each. */
+/** Prompt and 60 bytes of text: 4 bytes per token, 2 micro-dollars each. */
 const THREE_COST = PROMPT_COST + 30;
 const hang: Script = (wire) => wire.hang();
 const dripping =
@@ -41,7 +41,7 @@ const dripping =
 const silent = { isHasty: true, code: 'provider_timeout', cost: PROMPT_COST } as const;
 const broken = { code: 'provider_unavailable', cost: PROMPT_COST } as const;
 
-/** A provider that breaks off. */
+/** Interrupted responses. */
 export const BREAKS: readonly UpstreamCase[] = [
   { title: 'U05: a provider that is silent', script: hang, ...silent },
   {
@@ -139,7 +139,7 @@ const limited = (wait: string) => ({
 const encoded = (encoding: string, body: unknown, type = 'application/json') =>
   answer(200, body, { 'content-encoding': encoding, 'content-type': type });
 
-/** A response of a provider that is none. */
+/** Invalid responses. */
 export const NO_ANSWERS: readonly UpstreamCase[] = [
   {
     title: 'U16: a 200 that is not JSON',

@@ -1,10 +1,13 @@
-/** What other gateways did wrong with chat completions that takes two turns, or names made at random; the other cases are in test/exchanges. */
+/**
+ * Known defects of other gateways in chat completions that need two turns or random names. The other cases are in
+ * test/exchanges.
+ */
 import { expect } from 'chai';
 import { completionEvents, receiveChat, vendorScript } from '../support/clients/chat-client.ts';
 import { CUT, type IngressRig, MODEL_OF, startIngressRig, WIRES, type Wire } from '../support/gateways/ingress-rig.ts';
 import { answer } from '../support/vendors/scripted-upstream.ts';
 
-/** Vendors of OpenAI's wire. */
+/** Vendors with OpenAI's format. */
 const COMPATIBLE = ['openai', 'mistral', 'deepseek'] as const satisfies readonly Wire[];
 const SIGNATURE = Buffer.from('signed by the vendor '.repeat(20)).toString('base64');
 const TOOLS = ['search', 'look'].map((name) => ({
@@ -26,7 +29,7 @@ describe('POST /v1/chat/completions', () => {
   const ask = (wire: Wire, stream: boolean, fields: object = {}) =>
     receiveChat(rig, { model: MODEL_OF[wire], stream, tools: TOOLS, ...fields });
 
-  /** What a client that keeps no more than id, name and arguments sends in its second turn. */
+  /** Second turn of a client that stores only id, name and arguments. */
   const secondTurn = (
     calls: readonly { readonly id: string; readonly name: string; readonly arguments: unknown }[],
   ) => [
@@ -80,7 +83,7 @@ describe('POST /v1/chat/completions', () => {
 
   for (const wire of COMPATIBLE)
     for (const [form, stream] of FORMS)
-      it(`G62: an error inside a 200 is an error, and nothing finishes (${wire}, ${form})`, async () => {
+      it(`G62: an error inside a 200 is an error, without a finish (${wire}, ${form})`, async () => {
         const error = { error: { message: 'the model went away', type: 'server_error', code: 500 } };
         const events = [...completionEvents([{ content: 'Half of ' }], 'stop').slice(0, 2), error];
         let begun = (): void => undefined;
@@ -109,14 +112,14 @@ describe('POST /v1/chat/completions', () => {
       });
 
   for (const wire of WIRES)
-    it(`goes by the native lane where ${wire} speaks the client’s format, and says so`, async () => {
+    it(`is passed through natively if ${wire} has the client’s format, and reports it`, async () => {
       rig.say(wire, { pieces: [{ text: 'x' }] });
       const isOwn = wire !== 'anthropic' && wire !== 'gemini';
       for (const stream of [false, true])
         expect((await ask(wire, stream)).headers.get('x-tollgate-lane')).to.equal(isOwn ? 'native' : 'translated');
     });
 
-  it('goes by no native lane where the operator switched that off', async () => {
+  it('is not passed through natively if the operator disabled it', async () => {
     const other = await startIngressRig({ providers: { echo: { native: false } } });
     try {
       const lanes = await Promise.all(
@@ -130,7 +133,7 @@ describe('POST /v1/chat/completions', () => {
     }
   });
 
-  it('does not let a client say what only another format’s codecs read', async () => {
+  it('does not accept fields that only another format’s codecs read', async () => {
     rig.script('anthropic', answer(200, { type: 'message', content: [], usage: {} }));
     rig.say('anthropic', { pieces: [{ text: 'x' }] });
     const { headers } = await receiveChat(rig, {

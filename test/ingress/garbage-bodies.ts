@@ -1,4 +1,4 @@
-/** Garbage for the routes of dialects: bytes, JSON, and valid bodies with one thing wrong. */
+/** Garbage for the routes of dialects: bytes, JSON, and valid bodies with one defect. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import fc from 'fast-check';
@@ -6,11 +6,11 @@ import { ERRORS, type ErrorCode, isObject } from '../../contract/index.ts';
 import { dialectFixtures } from '../support/formats/dialect-kits.ts';
 import { type IngressRig, MODEL_OF } from '../support/gateways/ingress-rig.ts';
 
-/** A way in and how its errors look. */
+/** Client route and the format of its errors. */
 export interface Door {
   readonly dialect: string;
   readonly path: (model: string) => string;
-  /** Of the fixture whose body is mutated. */
+  /** Fixtures whose bodies are mutated. */
   readonly fixture: RegExp;
 }
 
@@ -31,10 +31,10 @@ export const DOORS: readonly Door[] = Object.freeze([
   { dialect: 'ollama', path: at('/api/generate'), fixture: /request-generate/ },
 ]);
 
-/** What an error of a dialect says, once its shape is checked. */
+/** Error of a dialect, after its shape is checked. */
 interface Told {
   readonly message: string;
-  /** Where the fault is; the words say it where the format has no field for it. */
+  /** Place of the error; null if the format has no field for it and the message names it. */
   readonly param: string | null;
   readonly code?: string;
 }
@@ -68,7 +68,7 @@ export function readError(dialect: string, status: number, body: unknown): Told 
   return { message, param: error['param'] as string | null, code };
 }
 
-/** The bodies of a dialect's fixtures. */
+/** Bodies of a dialect's fixtures. */
 function bodiesOf({ dialect, fixture }: Door): readonly object[] {
   const folder = dialectFixtures(dialect);
   return readdirSync(folder)
@@ -103,7 +103,7 @@ const value: fc.Arbitrary<unknown> = fc.oneof(
   fc.integer({ min: 100, max: 6000 }).map((count) => Array.from({ length: count }, () => ({}))),
 );
 
-/** One body with some of its values replaced, or fields added. */
+/** Body with some values replaced, or fields added. */
 function mutated(door: Door): fc.Arbitrary<object> {
   const bodies = bodiesOf(door);
   const step = fc.tuple(fc.nat(), fc.boolean(), fc.string({ maxLength: 8 }), value);
@@ -151,7 +151,7 @@ function garbage(door: Door, model: string): fc.Arbitrary<Garbage> {
 
 const MODELS = ['echo/echo', ...Object.values(MODEL_OF)];
 
-/** What came of a run: how many were served, and how many were refused with the place of the fault. */
+/** Result of a run: the number of successful requests, and of refusals that name the place. */
 export interface Tally {
   served: number;
   refused: number;
@@ -159,7 +159,8 @@ export interface Tally {
 }
 
 /**
- * Posts garbage to a door: whatever it is, it is served, or refused with a 4xx in the format's shape that names the place of the fault.
+ * Posts garbage to a route. It succeeds, or is refused with a 4xx in the format's shape that names the place of the
+ * error.
  */
 export async function postGarbage(
   rig: IngressRig,
@@ -184,7 +185,7 @@ export async function postGarbage(
       if (response.status !== 400) return;
       const isPlaced = param !== null || /`[^`]+`|\b\w+(?:\[\d+\]|\.\w+)+|"[^"]+"|\b\w+ must\b/.test(message);
       if (isPlaced) tally.placed += 1;
-      // A body that is no object at all has no place.
+      // A body that is not an object has no place.
       const isObjectBody = kind === 'body' && isObject(JSON.parse(String(body)));
       if (isObjectBody && code !== 'invalid_json') expect(isPlaced, what).to.equal(true);
     }),

@@ -17,27 +17,27 @@ import {
 import { streamText, wholeBody } from '../support/vendors/vendor-wires.ts';
 
 /**
- * What a vendor's own pages say that a field of its requests does: `test/fixtures/effects/<vendor>.json`, written from those pages and
- * not from the tables of the plugins.
+ * Effects of a vendor's request fields according to its own documentation: `test/fixtures/effects/<vendor>.json`. The
+ * files were written from these pages and not from the tables of the plugins.
  */
 interface Effects {
   readonly vendor: string;
-  /** The model that is called, but where the row is one of models. */
+  /** Model to call. Rows about a model call their own. */
   readonly model: string;
-  /** When the pages were read. */
+  /** Date on which the pages were read. */
   readonly read: string;
   readonly rows: readonly EffectRow[];
 }
 
 interface EffectRow {
-  /** As the vendor spells it. */
+  /** Name in the vendor's spelling. */
   readonly field: string;
   readonly value: unknown;
   readonly effect: 'tool' | 'model' | 'stores' | 'price';
   readonly does: string;
-  /** The page that says so. */
+  /** Page that documents it. */
   readonly source: string;
-  /** What the bytes of a request have that does it; the field's name unless set. */
+  /** Text in a request that triggers the effect. Default: the field's name. */
   readonly shows?: string;
 }
 
@@ -81,14 +81,14 @@ const respond: Script = async (wire) => {
 interface Way {
   readonly name: string;
   readonly path: (vendor: string, model: string) => string;
-  /** What is asked, with the vendor's field in it. */
+  /** Request with the vendor's field in it. */
   readonly body: (vendor: string, model: string, field: JsonObject) => JsonObject;
 }
 
 const HI = [{ role: 'user', content: 'Hi' }];
 const full = (vendor: string, model: string): string => `${vendor}/${model}`;
 
-/** Every way in by which a caller may send a field. */
+/** Every route and place in which a caller may send a field. */
 const WAYS: readonly Way[] = [
   ...[{}, { stream: true }].map(
     (more): Way => ({
@@ -136,16 +136,19 @@ const WAYS: readonly Way[] = [
 
 const PLAIN = WAYS[0] as Way;
 
-/** Fields that stand for something else in chat completions: the name of a model, and what only one vendor's own format has. */
+/**
+ * Fields with another meaning in chat completions: the model's name, and fields that exist only in one vendor's own
+ * format.
+ */
 const OF_OTHER_FORMATS: ReadonlySet<string> = new Set([
   ...['model', 'messages', 'input', 'contents'],
   ...['additionalModelRequestFields', 'guardrailConfig', 'promptVariables', 'toolConfig'],
 ]);
 
-/** A text without what vendors' spellings of one name differ in. */
+/** Normalizes a text, because vendors spell the same name differently. */
 const plain = (text: string): string => text.replaceAll(/[_\s]/g, '').toLowerCase();
 
-describe('no field with an effect passes the gate', () => {
+describe('fields with effects need permission', () => {
   let upstream: ScriptedUpstream;
   let gateway: TestGateway;
   let key: string;
@@ -157,7 +160,7 @@ describe('no field with an effect passes the gate', () => {
     ]);
     const relay = { plugin: 'openai-compatible', baseUrl: `${upstream.url}/relay`, models: ['*'] };
     gateway = await startGateway({ providers: { ...Object.fromEntries(providers), relay } });
-    // Named models only: what lets a vendor choose the model needs a key that may use all.
+    // Only named models: a key needs access to all models for a request in which the vendor chooses the model.
     const models = ['relay/m'].concat(
       VENDORS.flatMap(({ vendor, model, rows }) => [
         full(vendor, model),
@@ -185,7 +188,7 @@ describe('no field with an effect passes the gate', () => {
 
   for (const { vendor, model, rows } of VENDORS)
     for (const row of rows)
-      it(`of ${vendor}, whichever way it came: ${row.field} ${JSON.stringify(row.value).slice(0, 80)} ${row.does} (E1, E2, E11)`, async () => {
+      it(`of ${vendor}, on every route: ${row.field} ${JSON.stringify(row.value).slice(0, 80)} ${row.does} (E1, E2, E11)`, async () => {
         const isModel = row.field === 'model';
         const passed: string[] = [];
         for (const way of WAYS) {
@@ -200,7 +203,7 @@ describe('no field with an effect passes the gate', () => {
         expect(passed).to.deep.equal([]);
       });
 
-  it('of the vendors above passes to a server that nobody here knows, which may be one of them (E1)', async () => {
+  it('of the vendors above also need it at an unknown server, which may be one of them (E1)', async () => {
     const passed: string[] = [];
     for (const { vendor, rows } of VENDORS)
       for (const row of rows.filter(({ field, effect }) => effect !== 'price' && !OF_OTHER_FORMATS.has(field))) {
@@ -211,7 +214,7 @@ describe('no field with an effect passes the gate', () => {
     expect(passed).to.deep.equal([]);
   });
 
-  it('has rows of every vendor whose pages name such a field, each with the page', () => {
+  it('are listed for every vendor that documents one, each with the page', () => {
     for (const { vendor, rows, read } of VENDORS) {
       expect(read, vendor).to.match(/^\d{4}-\d\d$/);
       for (const { source, does } of rows) {
@@ -222,7 +225,7 @@ describe('no field with an effect passes the gate', () => {
     expect(VENDORS.flatMap(({ rows }) => rows)).to.have.length.above(100);
   });
 
-  it('and a plain request passes every way in, but to the vendor that searches with each', async () => {
+  it('are not in a plain request, which passes on every route, except to the vendor that always searches', async () => {
     for (const { vendor, model } of VENDORS)
       for (const way of WAYS.filter(({ name }) => name !== 'embeddings')) {
         const { status, text, sent } = await ask(way, vendor, model, {});

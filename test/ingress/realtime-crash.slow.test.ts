@@ -5,7 +5,7 @@ import { responseEvents, startRealtimeVendor, usageOf } from '../support/vendors
 import { eventually, until } from '../support/wait.ts';
 
 describe('a realtime response whose gateway is killed', () => {
-  it('is charged once, as it was held, by the gateways that come after it', async () => {
+  it('is charged its reservation once, by the next gateways', async () => {
     const vendor = await startRealtimeVendor();
     const gateways = await installGateway({
       store: 'sqlite:./data',
@@ -33,14 +33,14 @@ describe('a realtime response whose gateway is killed', () => {
       const response = { max_output_tokens: 1000, output_modalities: ['text'] };
       client.send({ type: 'response.create', response });
       await client.got('response.done');
-      // 100 at 4 and 10 at 24; the second writes, and comes to no end.
+      // 100 at 4 and 10 at 24; the second response is still being written.
       await eventually(async () => expect((await books()).spent_usd).to.equal('0.00064'));
       client.send({ type: 'response.create', response });
       await client.got('response.output_text.delta', 2);
       await first.kill();
       const { held_usd: held, spent_usd: spent } = await books();
       expect(spent).to.equal('0.00064');
-      // 1,000 tokens at 24, and what it was to read.
+      // 1,000 tokens at 24, plus the input that it was to read.
       expect(Number(held)).to.be.within(0.024, 0.026);
       await until(
         'the client and the vendor are left',
@@ -58,7 +58,7 @@ describe('a realtime response whose gateway is killed', () => {
     }
   });
 
-  it('is charged what was held for a transcription that was not reported (G17)', async () => {
+  it('is charged the reservation for an unreported transcription (G17)', async () => {
     const vendor = await startRealtimeVendor();
     const price = { input: 4, output: 24, audio_input: 32, audio_output: 64 };
     const gateways = await installGateway({
@@ -84,7 +84,7 @@ describe('a realtime response whose gateway is killed', () => {
       const events = () => vendor.sessions[0]?.events ?? [];
       await until('the sound has come', () => events().some(({ type }) => type === 'input_audio_buffer.append'));
       await first.kill();
-      // A minute at 0.001 a second.
+      // One minute at 0.001 a second.
       expect(await books()).to.include({ held_usd: '0.06', spent_usd: '0.00' });
       await gateways.start();
       await eventually(async () => expect(await books()).to.include({ held_usd: '0.00', spent_usd: '0.06' }));

@@ -15,11 +15,15 @@ import {
 import { streamText, wholeBody } from '../support/vendors/vendor-wires.ts';
 
 /**
- * What a caller can make vendors do, as their own documents have it, written down without a look at the tables of the plugins. `needs` is what
- * a key has to have in `serverTools`; without `needs` nothing of the field may reach the vendor. Sources:
- * OAI github.com/openai/openai-openapi (2026-08) · OR OpenRouter's OpenAPI document (2026-08) and openrouter.ai/docs/guides · XAI docs.x.ai,
- * vercel/ai `packages/xai` 4.0 · GROQ `CompletionCreateParams` of groq-sdk 1.6, console.groq.com/docs/compound · TOG togethercomputer/openapi ·
- * AZ learn.microsoft.com/azure/ai-foundry/openai/reference · ANT platform.claude.com/docs/en/api/messages · GEM ai.google.dev/api.
+ * Effects that a caller can trigger at vendors, according to their own documents and written without the tables of the
+ * plugins. `needs` is the required entry in a key's `serverTools`. Without `needs` no part of the field may reach the
+ * vendor.
+ *
+ * Sources: OAI github.com/openai/openai-openapi (2026-08) · OR OpenRouter's OpenAPI document (2026-08) and
+ * openrouter.ai/docs/guides · XAI docs.x.ai, vercel/ai `packages/xai` 4.0 · GROQ `CompletionCreateParams` of groq-sdk
+ * 1.6, console.groq.com/docs/compound · TOG togethercomputer/openapi · AZ
+ * learn.microsoft.com/azure/ai-foundry/openai/reference · ANT platform.claude.com/docs/en/api/messages · GEM
+ * ai.google.dev/api.
  */
 const CHAT: readonly (readonly [source: string, model: string, field: JsonObject, needs?: string])[] = [
   ['OAI', 'openai/gpt-5.4', { web_search_options: {} }, 'web_search'],
@@ -72,7 +76,7 @@ const CHAT: readonly (readonly [source: string, model: string, field: JsonObject
   ['any', 'closed/m', { made_up: 1 }],
 ];
 
-/** The same in vendors' own formats. */
+/** Effects in vendors' own formats. */
 const NATIVE: readonly (readonly [path: string, body: JsonObject, needs: string])[] = [
   [
     '/v1/responses',
@@ -100,7 +104,7 @@ const NATIVE: readonly (readonly [path: string, body: JsonObject, needs: string]
   ['/reach', { model: 'openai/gpt-5.4', web_search_options: {} }, 'web_search'],
 ];
 
-/** An agent that passes on what its callers write. */
+/** Agent that passes its callers' messages on. */
 const AGENT = pluginFile({
   name: 'reach',
   kind: 'agent',
@@ -137,7 +141,7 @@ const BASES: Readonly<Record<string, object>> = {
   closed: { plugin: 'openai-compatible', unknownFields: 'drop' },
 };
 
-describe('what a caller can make a vendor do', () => {
+describe('effects that a caller can trigger at a vendor', () => {
   let upstream: ScriptedUpstream;
   let gateway: TestGateway;
   const keys = new Map<string, string>();
@@ -173,7 +177,7 @@ describe('what a caller can make a vendor do', () => {
     await upstream?.close();
   });
 
-  /** A key of its own with these options. */
+  /** Creates a key with these options. */
   async function keyWith(...options: readonly string[]): Promise<string> {
     const name = options.join(' ');
     const known = keys.get(name);
@@ -230,7 +234,7 @@ describe('what a caller can make a vendor do', () => {
       expect([allowed.status, allowed.sent.length], allowed.text).to.deep.equal([200, 1]);
     });
 
-  it('is held on the websocket of Responses too (E1)', async () => {
+  it('apply on the Responses websocket too (E1)', async () => {
     const client = await openResponses(gateway, await keyWith());
     const before = upstream.requests.length;
     const events = await client.create({ model: 'openai/o3-deep-research', input: 'Hi', store: false });
@@ -239,7 +243,7 @@ describe('what a caller can make a vendor do', () => {
     expect(upstream.requests).to.have.length(before);
   });
 
-  it('names only models that the key may use, also as texts of the vendor’s own (E1, E6)', async () => {
+  it('may name only models that the key may use, also as the vendor’s own texts (E1, E6)', async () => {
     const listed = await keyWith(
       '--models',
       'anthropic/claude-haiku-4-5,relay/m,openrouter/openai/gpt-4o',
@@ -258,7 +262,7 @@ describe('what a caller can make a vendor do', () => {
     expect((await ask('/v1/chat/completions', preset, listed)).status).to.equal(403);
   });
 
-  it('may be anything for free plugins and tools of the caller’s own', async () => {
+  it('are unlimited for free plugins and the caller’s own tools', async () => {
     const plugins = [{ id: 'response-healing' }, { id: 'context-compression' }];
     const tools = [{ type: 'function', function: { name: 'look', parameters: { type: 'object' } } }];
     const body = {

@@ -8,7 +8,7 @@ import { type ScriptedUpstream, startScriptedUpstream } from '../support/vendors
 const TOOL = { type: 'function', function: { name: 'look', parameters: { type: 'object', properties: {} } } };
 const OPENAI = ['openai', 'azure'];
 
-/** What only the Responses API of these vendors has. */
+/** Features that only the Responses API of these vendors has. */
 const NEEDS_RESPONSES: readonly (readonly [what: string, vendors: readonly string[], body: JsonObject])[] = [
   ['tools with reasoning', OPENAI, { model: 'gpt-6-sol', tools: [TOOL], reasoning_effort: 'high' }],
   ['tools on a model that always reasons', OPENAI, { model: 'gpt-6-astra', tools: [TOOL] }],
@@ -18,7 +18,7 @@ const NEEDS_RESPONSES: readonly (readonly [what: string, vendors: readonly strin
   ['a model of several agents', ['xai'], { model: 'grok-4.20-multi-agent' }],
 ];
 
-/** What only chat completions have: conditions on the response, and wishes. */
+/** Features that only chat completions have: conditions on the response, and preferences. */
 const CONDITIONS: readonly JsonObject[] = [
   { n: 2 },
   { audio: { voice: 'alloy', format: 'mp3' }, modalities: ['text', 'audio'] },
@@ -32,10 +32,10 @@ const WISHES: readonly JsonObject[] = [
   { logprobs: true },
   { prediction: { type: 'content', content: 'x' } },
 ];
-/** A condition at xAI, which has no such thing on either of its wires. */
+/** Condition that xAI supports on neither of its APIs. */
 const BIAS: JsonObject = { logit_bias: { '50256': -100 } };
 
-describe('what one wire of a vendor has together with what only the other has', () => {
+describe('features of one API of a vendor combined with features of another', () => {
   let vendor: ScriptedUpstream;
   let gateway: TestGateway;
   before(async () => {
@@ -74,7 +74,7 @@ describe('what one wire of a vendor has together with what only the other has', 
   for (const [what, vendors, body] of NEEDS_RESPONSES)
     for (const provider of vendors) {
       for (const field of CONDITIONS)
-        it(`is refused where it is a condition (E13): ${what} at ${provider}, with ${namesOf(field)}`, async () => {
+        it(`are refused for a condition (E13): ${what} at ${provider}, with ${namesOf(field)}`, async () => {
           for (const stream of [false, true]) {
             const { status, text, sent } = await ask(provider, body, field, stream);
             expect([status, sent.length], text).to.deep.equal([400, 0]);
@@ -82,7 +82,7 @@ describe('what one wire of a vendor has together with what only the other has', 
           }
         });
       for (const field of provider === 'xai' ? WISHES : [...WISHES, BIAS])
-        it(`is left out and told where it is a wish (E13): ${what} at ${provider}, with ${namesOf(field)}`, async () => {
+        it(`are dropped and reported for a preference (E13): ${what} at ${provider}, with ${namesOf(field)}`, async () => {
           for (const stream of [false, true]) {
             const { status, text, dropped, sent } = await ask(provider, body, field, stream);
             expect([status, sent.length], text).to.deep.equal([200, 1]);

@@ -1,4 +1,7 @@
-/** `npm run api`: what the entries of the package export, as text in git: a change of the public surface is a change of `test/meta/api/`. */
+/**
+ * `npm run api`: writes the exports of the package's entries as text files under git. A change of the public surface is
+ * thus visible in `test/meta/api/`.
+ */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -6,20 +9,20 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
 
-/** `public` keeps its promise over versions, `beta` may change in any of them: docs/plugins/14-versions.md. */
+/** `public` is stable across versions, `beta` may change in any version: docs/plugins/14-versions.md. */
 export type Stability = 'public' | 'beta';
 
 export interface Entry {
-  /** As plugins import it, such as `tollgate/codec`. */
+  /** Import name in plugins, such as `tollgate/codec`. */
   readonly name: string;
-  /** Its module, from the root of the package. */
+  /** Module, relative to the root of the package. */
   readonly source: string;
   readonly stability: Stability;
 }
 
 const FOLDER = path.join(PACKAGE_ROOT, 'test/meta/api');
 
-/** The entries of `package.json`. Throws for one whose first comment has neither tag. */
+/** Entries of `package.json`. Throws for an entry whose first comment has neither tag. */
 export function listEntries(): readonly Entry[] {
   const { exports } = JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'package.json'), 'utf8')) as {
     readonly exports: Readonly<Record<string, string | { readonly default: string }>>;
@@ -38,14 +41,14 @@ export function reportFile({ name }: Entry): string {
   return path.join(FOLDER, `${name.replace('/', '-')}.api.md`);
 }
 
-/** The reports of all entries, made of the declarations that the compiler emits. */
+/** Reports of all entries, from the declarations that the compiler emits. */
 export function writeReports(): ReadonlyMap<string, string> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-api-'));
   try {
     const tsc = path.join(PACKAGE_ROOT, 'node_modules/typescript/bin/tsc');
     execFileSync(
       process.execPath,
-      [tsc, '-p', 'tsconfig.build.json', '--emitDeclarationOnly', '--removeComments', '--outDir', folder],
+      [tsc, '-p', 'tsconfig.build.json', '--declaration', '--emitDeclarationOnly', '--outDir', folder],
       { cwd: PACKAGE_ROOT, stdio: ['ignore', 'pipe', 'inherit'] },
     );
     return new Map(listEntries().map((entry) => [reportFile(entry), describeEntry(entry, folder)]));
@@ -67,7 +70,7 @@ ${texts.join('\n\n')}
 `;
 }
 
-/** What a file of declarations exports, by name. */
+/** Exports of a declaration file, by name. */
 function exportsOf(file: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   const statements = splitStatements(readFileSync(file, 'utf8'));
@@ -83,7 +86,7 @@ function exportsOf(file: string): ReadonlyMap<string, string> {
   for (const statement of statements) {
     const [, isType, star] = /^export (type )?\* from '([^']+)'/.exec(statement) ?? [];
     if (star !== undefined)
-      // What only its type is exported of cannot be called or read.
+      // A type-only export cannot be called or read.
       for (const [name, text] of exportsOf(resolve(star)))
         if (!found.has(name) && !(isType !== undefined && /^export declare (?:const|function) /.test(text)))
           found.set(name, text);
@@ -95,13 +98,13 @@ function exportsOf(file: string): ReadonlyMap<string, string> {
       else if (own !== undefined) found.set(exported, own);
     }
     const name = nameOf(statement);
-    // A function has as many declarations as overloads, an interface may be added to.
+    // Overloads of a function and merged interfaces have several declarations.
     if (name !== undefined) found.set(name, [found.get(name) ?? [], statement].flat().join('\n'));
   }
   return found;
 }
 
-/** `a, type b as c` and where they are from. */
+/** Parses `a, type b as c` with its source. */
 function namesOf(match: RegExpExecArray | null): readonly (readonly [name: string, exported: string, from: string])[] {
   const [, names = '', from = ''] = match ?? [];
   return names.split(',').flatMap((each) => {
@@ -117,7 +120,7 @@ function nameOf(statement: string): string | undefined {
   )?.[1];
 }
 
-/** The statements of a file of declarations: each ends at its semicolon, or at the brace that closes it. */
+/** Splits a declaration file into statements: each ends at its semicolon, or at its closing brace. */
 function splitStatements(text: string): readonly string[] {
   const statements: string[] = [];
   let [from, depth] = [0, 0];

@@ -1,13 +1,14 @@
+import path from 'node:path';
 import { expect } from 'chai';
 import { readHouse } from '../../bench/house.mjs';
 import { LAYERS, VENDOR_EXCEPTIONS, VENDORS } from './layers.ts';
 import { readSources, type SourceFile } from './source-tree.ts';
 
-/** Casts through unknown that are left; lower it when one goes. */
+/** Remaining casts through unknown; lower the number when one is removed. */
 const MAX_CASTS = 4;
 const contract = readSources('contract');
 const core = readSources('core');
-/** Generators of the build, which are not shipped: they read what is to be written down wherever it is. */
+/** Generators of the build, which are not shipped and may read from every folder. */
 const BUILD = /^cli\/generate\//;
 const configuration = readSources('config');
 const program = readSources('cli').filter(({ name }) => !BUILD.test(name));
@@ -29,7 +30,7 @@ const product = [
 ];
 const everything = [...product, ...readSources('test', 'bench')];
 
-/** `calls/` of `core/calls/chat.ts`, `app` of `core/app.ts`. */
+/** Returns `calls/` for `core/calls/chat.ts`, `app` for `core/app.ts`. */
 function moduleOf(file: string): string {
   const [, first = '', rest] = file.split('/');
   return rest === undefined ? first.replace(/\.ts$/, '') : `${first}/`;
@@ -39,12 +40,12 @@ function rowOf(file: string): number {
   return LAYERS.findIndex(({ modules }) => modules.includes(moduleOf(file)));
 }
 
-/** The files of which something is true, one a line, so that a failure names them all. */
+/** Names of the matching files, so that a failure lists them all. */
 function namesOf(files: readonly SourceFile[], isBad: (file: SourceFile) => unknown): readonly string[] {
   return files.filter(isBad).map(({ name }) => name);
 }
 
-/** The floors of the house, lowest last: a file imports from floors that its own one stands on, types and `import()` counted. */
+/** Floors of the tree, lowest last. A file imports only from the listed floors; types and `import()` count. */
 const FLOORS: Readonly<Record<string, readonly string[]>> = Object.freeze({
   cli: ['core', 'egress', 'models', 'routing', 'openapi', 'config', 'contract'],
   core: ['egress', 'models', 'routing', 'openapi', 'config', 'contract'],
@@ -58,22 +59,22 @@ const FLOORS: Readonly<Record<string, readonly string[]>> = Object.freeze({
 
 const floorOf = (file: string): string => file.split('/')[0] ?? '';
 
-/** `plugins/formats` of `plugins/formats/google/stream.ts`, else the floor. */
+/** Returns `plugins/formats` for `plugins/formats/google/read-stream.ts`, otherwise the floor. */
 const folderOf = (file: string): string =>
   file.startsWith('plugins/') ? file.split('/').slice(0, 2).join('/') : floorOf(file);
 
 describe('the rows of core', () => {
-  it('give every file a row', () => {
+  it('include every file', () => {
     expect(namesOf(core, ({ name }) => rowOf(name) < 0)).to.deep.equal([]);
   });
 
-  it('name nothing that is not there, and nothing twice', () => {
+  it('name only existing modules, each once', () => {
     const named = LAYERS.flatMap(({ modules }) => modules);
     expect([...new Set(named)].filter((name) => !core.some((file) => moduleOf(file.name) === name))).to.deep.equal([]);
     expect(named).to.have.length(new Set(named).size);
   });
 
-  it('are only left downwards', () => {
+  it('are imported only downwards', () => {
     const upwards = core.flatMap(({ name, imports }) =>
       imports
         .filter(({ file }) => file?.startsWith('core/') && rowOf(file) > rowOf(name))
@@ -84,7 +85,7 @@ describe('the rows of core', () => {
 });
 
 describe('the floors', () => {
-  it('are only left downwards', () => {
+  it('are imported only downwards', () => {
     const upwards = product.flatMap(({ name, imports }) => {
       const below = FLOORS[floorOf(name)];
       return imports.flatMap(({ file }) =>
@@ -96,14 +97,14 @@ describe('the floors', () => {
     expect(upwards).to.deep.equal([]);
   });
 
-  it('of plugins stand on the contract alone, never on core, the configuration, the way out or the program', () => {
+  it('of plugins import only the contract, never core, the configuration, egress or the program', () => {
     const foreign = plugins.flatMap(({ name, imports }) =>
       imports.flatMap(({ file }) => (!file || /^(contract|plugins)\//.test(file) ? [] : [`${name} imports ${file}`])),
     );
     expect(foreign).to.deep.equal([]);
   });
 
-  it('have no two folders that import each other, nor a ring of more', () => {
+  it('have no import cycles between folders', () => {
     const arrows = new Map<string, Set<string>>();
     for (const { name, imports } of product)
       for (const { file } of imports)
@@ -120,8 +121,43 @@ describe('the floors', () => {
   });
 });
 
+describe('an import', () => {
+  /** Maximum length of a chain of files, each of which statically imports the next. */
+  const MAX_CHAIN = 20;
+  /** Maximum number of files loaded with one entry or one provider: three more than measured. */
+  const MAX_FILES = { 'contract/index.ts': 26, 'plugins/providers/groq.ts': 78 };
+  const loads = new Map(product.map(({ name, code }) => [name, loadedAtOnce(name, code)]));
+
+  it('has a chain of few files', () => {
+    const chains = new Map<string, readonly string[]>();
+    const chainOf = (file: string): readonly string[] => {
+      const known = chains.get(file);
+      if (known) return known;
+      const below = (loads.get(file) ?? []).map(chainOf).toSorted((one, other) => other.length - one.length);
+      const chain = [file, ...(below[0] ?? [])];
+      chains.set(file, chain);
+      return chain;
+    };
+    expect(product.map(({ name }) => chainOf(name)).filter(({ length }) => length > MAX_CHAIN)).to.deep.equal([]);
+    expect(chainOf('cli/start.ts').length, 'the chain of a start').to.be.above(10);
+  });
+
+  for (const [entry, most] of Object.entries(MAX_FILES))
+    it(`of ${entry} loads ${most} files at most`, () => {
+      const found = new Set([entry]);
+      for (const file of found) for (const next of loads.get(file) ?? []) found.add(next);
+      expect([...found].sort()).to.have.length.within(20, most);
+    });
+
+  /** Returns the files that a file imports statically, without types and `import()`. */
+  function loadedAtOnce(name: string, code: string): readonly string[] {
+    const found = code.matchAll(/^(?:import|export)\s(?!type\b)(?:[^'"();=]*\sfrom\s)?'(\.[^']+)'/gm);
+    return [...found].map(([, specifier = '']) => path.posix.join(path.posix.dirname(name), specifier));
+  }
+});
+
 describe('the contract', () => {
-  it('needs no library at run time but the parser of event streams, which its entry does not load', () => {
+  it('needs no library at run time except the parser of event streams, which its entry does not load', () => {
     const libraries = contract.flatMap(({ name, code }) =>
       [...code.matchAll(/^import (?!type )[^;]*? from '([^'.][^']*)'/gm)].flatMap(([, from = '']) =>
         from.startsWith('node:') ? [] : [`${name} imports ${from}`],
@@ -158,7 +194,7 @@ describe('core', () => {
 });
 
 describe('a plugin', () => {
-  /** `plugins/<kind>/<plugin>`, which is also what `plugins/<kind>/<plugin>.ts` may reach into. */
+  /** Returns `plugins/<kind>/<plugin>`, the folder that `plugins/<kind>/<plugin>.ts` may also import. */
   const homeOf = (file: string): string =>
     file.startsWith('plugins/console/')
       ? 'plugins/console'
@@ -167,14 +203,17 @@ describe('a plugin', () => {
   const SHARED = [
     /^plugins\/providers\/openai-compatible\.ts$/,
     /^plugins\/\w+\/kit\//,
-    // The half of a store that Keyv cannot be, for one process.
+    // Atomic operations for one process, which Keyv lacks.
     /^plugins\/stores\/memory\/atomic\.ts$/,
   ];
 
-  /** What of the contract plugins import: its entry, and the reader of event streams, which only some need. */
+  /** Modules of the contract for plugins: its entry, and the reader of event streams, which only some need. */
   const ENTRIES = ['contract/index.ts', 'contract/event-reader.ts'];
 
-  /** What plugins of any kind may use: `tollgate/codec`, `tollgate/speech` and `tollgate/operators`, and what makes routes and commands of what operators manage. */
+  /**
+   * Modules for plugins of any kind: `tollgate/codec`, `tollgate/speech`, `tollgate/operators`, and the builder of
+   * operators' routes and commands.
+   */
   const OPEN_KITS = [
     'plugins/formats/kit/index.ts',
     'plugins/providers/kit/index.ts',
@@ -188,17 +227,17 @@ describe('a plugin', () => {
     'plugins/auth/kit/omit-undefined.ts',
   ];
 
-  /** What may import `plugins/formats/`; formats themselves import no plugin. */
+  /** Kinds that may import `plugins/formats/`; formats themselves import no plugin. */
   const FORMAT_READERS: ReadonlySet<string> = new Set(['dialects', 'providers', 'formats']);
 
-  it('takes its options from the configuration, never from the environment; a program it runs gets a part of that', () => {
+  it('takes its options from the configuration, never from the environment; a program it runs gets a part of the environment', () => {
     const runsProgram = 'plugins/tts/espeak/index.ts';
     expect(namesOf(plugins, ({ name, code }) => name !== runsProgram && /\bprocess\.env\b/.test(code))).to.deep.equal(
       [],
     );
   });
 
-  it('imports the contract and its own folder; what plugins share is in kit, openai-compatible and formats', () => {
+  it('imports the contract and its own folder; shared code is in kit, openai-compatible and formats', () => {
     const foreign = plugins.flatMap(({ name, imports }) =>
       imports.flatMap(({ file }) => {
         if (
@@ -222,26 +261,26 @@ describe('a plugin', () => {
 });
 
 describe('every source file', () => {
-  it('is in no import cycle, types counted', () => {
+  it('is in no import cycle, types included', () => {
     expect(readHouse().lists.importCircles).to.deep.equal([]);
   });
 
-  it('casts no more than before', () => {
+  it('has no additional casts', () => {
     expect(readHouse().tree.casts).to.be.at.most(MAX_CASTS);
   });
 
-  it('is named in kebab-case, and for what it does', () => {
+  it('is named in kebab-case, by its purpose', () => {
     const vague = /(^|\/)(utils?|helpers?|common|misc|managers?)(\/|\.|-|$)/;
     expect(namesOf(everything, ({ name }) => vague.test(name))).to.deep.equal([]);
     expect(namesOf(everything, ({ name }) => !/^[a-z0-9/.-]+$/.test(name))).to.deep.equal([]);
   });
 
-  it('of the product prints nothing by console', () => {
+  it('of the product prints nothing with console', () => {
     expect(namesOf(product, ({ code }) => /\bconsole\.(?!groq)/.test(code))).to.deep.equal([]);
   });
 
-  it('of the product has no any, no enum and no promise of work to come', () => {
-    // Biome refuses it as a type; this finds what was silenced.
+  it('of the product has no any, no enum and no TODO', () => {
+    // Biome rejects the type; this finds suppressed cases.
     expect(namesOf(product, ({ text }) => /\bas any\b|<any>|\bany\[\]|noExplicitAny/.test(text))).to.deep.equal([]);
     expect(namesOf(product, ({ code }) => /^\s*(export\s+)?(const\s+)?enum\s/m.test(code))).to.deep.equal([]);
     expect(namesOf(product, ({ text }) => /\b(TODO|FIXME|XXX|not implemented)\b/.test(text))).to.deep.equal([]);

@@ -4,14 +4,14 @@ import { expect } from 'chai';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { corpusJson } from '../support/corpus.ts';
 
-/** A bug that another gateway had. */
+/** Known bug of another gateway. */
 interface Case {
   readonly id: string;
   readonly surface: string;
   readonly input: string;
 }
 
-/** What serves the first word of a case's surface. A case of what is not there yet needs no test yet. */
+/** Implementation by the first word of a case's surface. A case without an implementation needs no test. */
 const SURFACES: Readonly<Record<string, string>> = Object.freeze({
   msg: 'plugins/dialects/messages.ts',
   count_tokens: 'plugins/dialects/messages.ts',
@@ -42,7 +42,7 @@ function numbersOf(list: string): readonly string[] {
   );
 }
 
-/** The cases that titles of tests and exchanges name, each with its files. */
+/** Cases named in titles of tests and exchanges, each with its files. */
 function namedCases(): ReadonlyMap<string, readonly string[]> {
   const folder = path.join(PACKAGE_ROOT, 'test');
   const named = new Map<string, readonly string[]>();
@@ -55,14 +55,14 @@ function namedCases(): ReadonlyMap<string, readonly string[]> {
   return named;
 }
 
-describe('the bugs that other gateways had', () => {
-  it('are 66 of the ways in, each on a surface that this table knows', () => {
+describe('known bugs of other gateways', () => {
+  it('are 66 in client formats, each on a known surface', () => {
     expect(cases.map(({ id }) => id)).to.deep.equal(numbersOf('G01-G66'));
     const unknown = cases.filter(({ surface }) => !(surfaceOf(surface) in SURFACES));
     expect(unknown).to.deep.equal([]);
   });
 
-  it('are each a test whose title begins with the number, where the surface exists', () => {
+  it('each have a test whose title begins with the number, if the surface exists', () => {
     const named = namedCases();
     const missing = cases
       .filter(
@@ -72,7 +72,7 @@ describe('the bugs that other gateways had', () => {
     expect(missing.map(({ id, input }) => `${id}: ${input}`)).to.deep.equal([]);
   });
 
-  it('that do not apply are not tested all the same', () => {
+  it('have no test if they do not apply', () => {
     const named = namedCases();
     expect(Object.keys(NOT_APPLICABLE).filter((id) => named.has(id))).to.deep.equal([]);
   });

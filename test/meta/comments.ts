@@ -1,4 +1,4 @@
-/** Sentences of the comments of the project, to measure how they are written. */
+/** Sentences in the project's comments, to measure their style. */
 import { readSources } from './source-tree.ts';
 
 export interface CommentSentence {
@@ -17,7 +17,7 @@ export function isRelativeClause({ text }: CommentSentence): boolean {
   return STARTS_AS_CLAUSE.test(text) || HOLLOW_START.test(text);
 }
 
-/** Each sentence of the comments of these folders; a comment goes over several lines. */
+/** All sentences in the comments of these folders; a comment may span several lines. */
 export function readCommentSentences(...folders: readonly string[]): readonly CommentSentence[] {
   return readSources(...folders).flatMap(({ name, text }) =>
     readComments(text).flatMap(({ line, text: comment }) =>
@@ -31,7 +31,7 @@ interface Comment {
   readonly text: string;
 }
 
-/** Block comments, and neighbouring lines of `//` as one comment. Good enough for our own formatting. */
+/** Block comments, and adjacent lines of `//` as one comment. Sufficient for our own formatting. */
 export function readComments(text: string): readonly Comment[] {
   const pattern = /\/\*\*?([\s\S]*?)\*\/|(?:^[ \t]*\/\/ .*(?:\n|$))+|(?<=\s)\/\/ .*$/gm;
   return [...text.matchAll(pattern)].map((match) => ({

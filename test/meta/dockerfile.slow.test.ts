@@ -13,7 +13,8 @@ import { startTunnelProxy } from '../support/processes/tunnel-proxy.ts';
 import { answer, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
-// Docker does not run here: the steps of deploy/Dockerfile are done by hand, in folders that stand for its stages, and the result is started.
+// Docker does not run here: the test runs the steps of deploy/Dockerfile in folders that represent its stages, and
+// starts the result.
 
 const ENV = { PATH: process.env['PATH'], NODE_ENV: 'production' };
 
@@ -22,14 +23,14 @@ interface Instruction {
   readonly rest: string;
 }
 
-/** The instructions of a stage, lines that go on joined. */
+/** Instructions of a stage, with continued lines joined. */
 function stageOf(text: string, name: string): readonly Instruction[] {
   const stages = text.replaceAll(/\\\n\s*/g, '').split(/^FROM /m);
   const stage = stages.find((part) => new RegExp(`^\\S+ AS ${name}\\n`).test(part)) ?? '';
   return [...stage.matchAll(/^([A-Z]+) (.+)$/gm)].map(([, word = '', rest = '']) => ({ word, rest }));
 }
 
-/** What a checkout holds, without what .dockerignore leaves out. */
+/** Files of a checkout, except those in .dockerignore. */
 function copyContext(to: string): void {
   const tracked = execFileSync('git', ['ls-files', '-z'], { cwd: PACKAGE_ROOT, encoding: 'utf8', maxBuffer: 1e8 });
   for (const file of tracked.split('\0').filter(Boolean)) {
@@ -39,14 +40,14 @@ function copyContext(to: string): void {
   }
 }
 
-/** A step of a stage. What it wrote is told when it fails: compilers write to where an error of Node does not look. */
+/** Runs a step of a stage. The error contains stdout and stderr, because compilers do not always write to stderr. */
 function run(step: string, cwd: string, env: NodeJS.ProcessEnv): void {
   const { status, signal, stdout, stderr } = spawnSync('/bin/sh', ['-ec', step], { cwd, env, encoding: 'utf8' });
   if (status !== 0) throw new Error(`${step}: ${signal ?? status}\n${stdout.slice(-4000)}\n${stderr.slice(-4000)}`);
 }
 
 describe('the image of deploy/Dockerfile, built by hand', function () {
-  // Six minutes on a machine whose cores others have.
+  // Takes six minutes on a busy machine.
   this.timeout(1_800_000);
   const root = useTempFolder('image');
   const text = readFileSync(path.join(PACKAGE_ROOT, 'deploy/Dockerfile'), 'utf8');
@@ -91,7 +92,7 @@ describe('the image of deploy/Dockerfile, built by hand', function () {
   const makeKey = (): string =>
     (JSON.parse(tollgate('keys', 'create', '--user', 'ada', '--json')) as { data: { api_key: string } }).data.api_key;
 
-  /** Runs the image's own command, behind words that say where, while `use` runs; it has to end with 0. */
+  /** Runs the image's own command after a prefix such as `ip netns exec` while `use` runs; it must exit with 0. */
   const withGateway = async (where: readonly string[], env: object, use: (output: () => string) => Promise<void>) => {
     const [, words = ''] = /^CMD (\[.*\])$/m.exec(text) ?? [];
     const [program = '', ...rest] = [
@@ -115,7 +116,7 @@ describe('the image of deploy/Dockerfile, built by hand', function () {
     expect(await ended, output).to.equal(0);
   };
 
-  it('starts, is ready, and answers a chat', async () => {
+  it('starts, is ready, and responds to a chat', async () => {
     const port = await freePort();
     configure({ server: { port }, providers: { echo: {} } });
     const key = makeKey();
@@ -131,7 +132,7 @@ describe('the image of deploy/Dockerfile, built by hand', function () {
     });
   });
 
-  it('answers Messages, as Claude Code sends them, in a network whose only way out is a proxy', async function () {
+  it('responds to Messages of Claude Code in a network whose only exit is a proxy', async function () {
     const ip = findProgram('ip', ['/usr/sbin', '/sbin']);
     if (!ip || process.getuid?.() !== 0) {
       if (process.env['CI']) throw new Error('iproute2 must be installed, and the tests run as root, where CI is set');
@@ -143,7 +144,7 @@ describe('the image of deploy/Dockerfile, built by hand', function () {
     const within = ['netns', 'exec', name];
     run('netns', 'add', name);
     try {
-      // A cable between this machine and the network, which has no route to anywhere else.
+      // A virtual cable between this machine and the network, which has no other route.
       run('link', 'add', name, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', name);
       run('address', 'add', `${ours}/30`, 'dev', name);
       run('link', 'set', name, 'up');
@@ -172,7 +173,7 @@ describe('the image of deploy/Dockerfile, built by hand', function () {
           ...{ model: 'anthropic/claude-opus-5', max_tokens: 50 },
           messages: [{ role: 'user', content: 'hello' }],
         };
-        // Callers are in that network, too: nothing of this process leaves the loopback.
+        // Callers are in that network too: no request of this process leaves the loopback.
         const curl = async (where: string, ...words: readonly string[]): Promise<string> =>
           (
             await promisify(execFile)(ip, [
@@ -193,7 +194,7 @@ describe('the image of deploy/Dockerfile, built by hand', function () {
             .and.to.match(/ 200$/);
         });
         expect(proxy.asked.map(({ address }) => address)).to.deep.equal(['vendor.example:443']);
-        // Without the proxy there is no way.
+        // Without the proxy the vendor is unreachable.
         await withGateway([ip, ...within], {}, async (output) => {
           await ready(output);
           expect(await ask(), output()).to.match(/ 503$/);

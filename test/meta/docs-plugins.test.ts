@@ -5,7 +5,7 @@ import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { readBlocks } from '../support/pages/read-blocks.ts';
 
-/** The plugins of the docs that need no options, as files that import this checkout. */
+/** Plugins of the docs that need no options, as files that import this checkout. */
 const INDEX = JSON.stringify(path.join(PACKAGE_ROOT, 'contract/index.ts'));
 const GUARDRAILS = JSON.stringify(path.join(PACKAGE_ROOT, 'plugins/guardrails/kit/index.ts'));
 const WS = JSON.stringify(fileURLToPath(import.meta.resolve('ws')));
@@ -38,7 +38,7 @@ describe('plugins in the docs', () => {
       after(() => gateway.stop());
 
       for (const stream of [false, true])
-        it(`loads, and lets a call pass ${stream ? 'as a stream' : 'as a whole'}`, async () => {
+        it(`loads, and lets a call pass ${stream ? 'with' : 'without'} a stream`, async () => {
           const response = await gateway.post('/v1/chat/completions', chat('Hello there', stream));
           expect(response.status).to.equal(200);
           expect(await response.text()).to.include('there');
@@ -46,7 +46,7 @@ describe('plugins in the docs', () => {
 
       if (page !== 'README.md') return;
       for (const stream of [false, true])
-        it(`refuses what it says it refuses, ${stream ? 'as a stream' : 'as a whole'}`, async () => {
+        it(`refuses the documented calls ${stream ? 'with' : 'without'} a stream`, async () => {
           const response = await gateway.post('/v1/chat/completions', chat('Tell me of Project Orion', stream));
           expect(response.status).to.equal(400);
           const { error } = (await response.json()) as { readonly error: object };
@@ -55,5 +55,5 @@ describe('plugins in the docs', () => {
     });
   }
 
-  it('are there to be tested', () => expect(shown).to.have.length.greaterThan(4));
+  it('exist', () => expect(shown).to.have.length.greaterThan(4));
 });

@@ -18,19 +18,20 @@ import { createSelfSigned } from '../support/identity/self-signed.ts';
 import { readBlocks, readChapter } from '../support/pages/read-blocks.ts';
 import { checkTypes } from '../support/type-check.ts';
 import { LAYERS } from './layers.ts';
+import { readSources } from './source-tree.ts';
 
 const run = promisify(execFile);
 const read = (file: string): string => readFileSync(path.join(PACKAGE_ROOT, file), 'utf8');
 const blocks = readBlocks();
 
-/** The cells of the rows of a chapter that begin with this kind of cell. */
+/** Cells of the rows in a chapter whose first cell matches. */
 function rowsOf(page: string, heading: string, first: RegExp): readonly (readonly string[])[] {
   const lines = readChapter(page, heading).split('\n');
   const rows = lines.filter((line) => line.startsWith('| ')).map((line) => line.slice(2, -2).split(' | '));
   return rows.filter(([cell = '']) => first.test(cell));
 }
 
-/** The commands of built-in plugins. */
+/** Commands of built-in plugins. */
 async function commandsOfPlugins(): Promise<readonly { readonly name: string; readonly summary: string }[]> {
   const own = listBuiltins().filter(({ kind }) => ['auth', 'agent', 'operation', 'dialect', 'policy'].includes(kind));
   const rows = await Promise.all(
@@ -40,7 +41,7 @@ async function commandsOfPlugins(): Promise<readonly { readonly name: string; re
 }
 
 describe('the tables of the docs', () => {
-  it('docs/http.md lists every error as contract/errors.ts has it', () => {
+  it('docs/http.md lists every error of contract/errors.ts', () => {
     const expected = Object.entries(ERRORS).map(([code, { status, type, when }]) => [
       String(status),
       `\`${code}\``,
@@ -87,7 +88,7 @@ describe('the tables of the docs', () => {
     expect(GROUPS.flatMap(([, names]) => names)).to.have.length.of.at.most(16);
   });
 
-  it('docs/architecture.md shows the layers that the tree is held to', () => {
+  it('docs/architecture.md shows the layers of the tree', () => {
     const expected = LAYERS.toReversed().map(({ name, what, modules }) => [
       name,
       what,
@@ -97,7 +98,7 @@ describe('the tables of the docs', () => {
     expect(rows).to.deep.equal(expected);
   });
 
-  it('the schema of the configuration is as npm run schema writes it', async () => {
+  it('the schema of the configuration is current (npm run schema)', async () => {
     const { stderr } = await run(
       process.execPath,
       ['--import', import.meta.resolve('tsx/esm'), 'cli/generate/generate.ts', '--check'],
@@ -106,7 +107,7 @@ describe('the tables of the docs', () => {
     expect(stderr).to.equal('');
   });
 
-  it('docs/plugins/notices.md lists every event of which operators are sent a notice', () => {
+  it('docs/plugins/notices.md lists every event with a notice to operators', () => {
     const rows = rowsOf('docs/plugins/notices.md', '## Events', /^`/);
     expect(rows).to.deep.equal(Object.entries(NOTICES).map(([type, when]) => [`\`${type}\``, when]));
   });
@@ -118,7 +119,7 @@ describe('the tables of the docs', () => {
     expect(rowsOf('docs/operate.md', '### Metrics', /^`tollgate_/).map(([name]) => name)).to.have.members(own);
   });
 
-  it('AGENTS.md has a line for every folder, and names none that is not there', () => {
+  it('AGENTS.md has a line for every folder, and names no missing one', () => {
     const agents = read('AGENTS.md');
     for (const folder of readdirSync(path.join(PACKAGE_ROOT, 'core'), { withFileTypes: true }))
       if (folder.isDirectory()) expect(agents, folder.name).to.include(`\`core/${folder.name}/\``);
@@ -129,7 +130,7 @@ describe('the tables of the docs', () => {
   });
 });
 
-/** The anchors of a page, as GitHub makes them of its headings. */
+/** Anchors of a page, as GitHub derives them from its headings. */
 function anchorsOf(page: string): readonly string[] {
   const headings = read(page)
     .replaceAll(/^```[\s\S]*?^```$/gm, '')
@@ -160,22 +161,54 @@ describe('links in the docs', () => {
     })),
   );
 
-  it('lead to files that are there', () => {
+  it('lead to existing files', () => {
     const broken = links.filter(({ target }) => !existsSync(path.join(PACKAGE_ROOT, target)));
     expect(broken).to.deep.equal([]);
   });
 
-  it('lead to headings that are there', () => {
+  it('lead to existing headings', () => {
     const broken = links.filter(({ target, anchor }) => anchor !== '' && !anchorsOf(target).includes(anchor));
     expect(broken).to.deep.equal([]);
   });
 
-  it('of docs/README.md name every page of the top and of the plugins, and the top has at most 16', () => {
-    const top = pages.filter((page) => /^docs\/[^/]+$/.test(page));
-    const listed = links.filter(({ page }) => page === 'docs/README.md').map(({ target }) => target);
-    const wanted = pages.filter((page) => /^docs\/(?:(?:plugins|dialects)\/)?[^/]+$/.test(page));
-    expect(wanted.filter((page) => page !== 'docs/README.md' && !listed.includes(page))).to.deep.equal([]);
-    expect(top).to.have.length.of.at.most(16);
+  it('in messages of the program lead to existing headings', () => {
+    const sources = readSources(
+      'cli',
+      'config',
+      'contract',
+      'core',
+      'egress',
+      'models',
+      'openapi',
+      'plugins',
+      'routing',
+    );
+    const named = sources.flatMap(({ name, text }) =>
+      [...text.matchAll(/docs\/([\w/-]+\.md)(?:#([\w-]+))?/g)]
+        .filter(([found]) => !/docs\/(?:models|api)\b/.test(found))
+        .map(([, file = '', anchor = '']) => ({ name, file: `docs/${file}`, anchor })),
+    );
+    const broken = named.filter(
+      ({ file, anchor }) =>
+        !existsSync(path.join(PACKAGE_ROOT, file)) || (anchor !== '' && !anchorsOf(file).includes(anchor)),
+    );
+    expect(named.length).to.be.greaterThan(20);
+    expect(broken).to.deep.equal([]);
+  });
+
+  it('of docs/README.md name each page once, under its kind, and the top has at most 20', () => {
+    const kinds = ['Start', 'How to', 'Reference', 'Explanation'];
+    const chapters = read('docs/README.md').split(/^## /m).slice(1);
+    expect(chapters.map((chapter) => chapter.split('\n')[0])).to.deep.equal(kinds);
+    const listed = chapters.flatMap((chapter) => [
+      ...new Set([...chapter.matchAll(/\]\(([\w./-]+\.md)\)/g)].map(([, file = '']) => path.join('docs', file))),
+    ]);
+    const wanted = pages.filter((page) => /^docs\/(?:(?:how-to|plugins|dialects)\/)?[^/]+$/.test(page));
+    expect(listed).to.have.members([
+      ...wanted.filter((page) => page !== 'docs/README.md'),
+      ...['README.md', 'CHANGELOG.md', 'docs/providers/matrix.md'],
+    ]);
+    expect(pages.filter((page) => /^docs\/[^/]+$/.test(page))).to.have.length.of.at.most(20);
   });
 });
 
@@ -183,7 +216,7 @@ describe('TypeScript in the docs', () => {
   const folder = useTempFolder('docs');
 
   it('type-checks', async () => {
-    // What imports a file of its own is a part of something larger, which its page shows.
+    // A block that imports a local file is part of a larger example on its page.
     const whole = blocks.filter(({ language, text }) => language === 'ts' && !/from '\.\.?\//.test(text));
     for (const { page, line, text } of whole)
       writeFileSync(path.join(folder, `${page.replaceAll(/\W/g, '-')}-${line}.ts`), `${text}\nexport {};\n`);
@@ -191,7 +224,7 @@ describe('TypeScript in the docs', () => {
   });
 });
 
-/** What a page makes up, or shows only a part of, is not there: plugins, the providers of models, folders. */
+/** Errors about made-up or incomplete examples: plugins, models of providers, folders. */
 const MADE_UP =
   /the package "tollgate-plugin-\w+" is not installed|there is no built-in provider plugin "acme"|names the provider "\w+", which is not configured\. There are none|agents\.rag\S* is no folder/;
 
@@ -199,7 +232,7 @@ describe('configurations in the docs', () => {
   const { cert, key } = createSelfSigned();
   afterEach(removeFolders);
   for (const { page, line, text } of blocks.filter(({ language }) => language === 'yaml')) {
-    it(`${page}:${line} has no fault`, async () => {
+    it(`${page}:${line} is valid`, async () => {
       const env = Object.fromEntries([...text.matchAll(/\$\{(\w+)\}/g)].map(([, name = '']) => [name, 'x'.repeat(40)]));
       const cwd = makeFolder({ 'tollgate.config.yaml': text, 'tls/gateway.crt': cert, 'tls/gateway.key': key });
       const faults = await loadConfig({ cwd, env }).then(
@@ -211,7 +244,7 @@ describe('configurations in the docs', () => {
   }
 });
 
-/** Those on `$TOLLGATE_URL`, which need no vendor. */
+/** Lines with `$TOLLGATE_URL`, which need no vendor. */
 describe('curl lines in the docs', () => {
   let gateway: TestGateway;
 
@@ -223,7 +256,7 @@ describe('curl lines in the docs', () => {
   for (const { page, line, text } of blocks.filter(
     ({ language, text: body }) => language === 'sh' && body.startsWith('curl $TOLLGATE_URL'),
   )) {
-    it(`${page}:${line} works as it is written`, async () => {
+    it(`${page}:${line} works unchanged`, async () => {
       const env = { PATH: process.env['PATH'], TOLLGATE_URL: gateway.url, TOLLGATE_API_KEY: gateway.key };
       const { stdout } = await run('sh', ['-c', text.replace(/^curl /, 'curl -sS --fail-with-body --max-time 10 ')], {
         env,

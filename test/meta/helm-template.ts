@@ -1,12 +1,12 @@
 /**
- * A subset of Helm's templates: `if`, `else if`, `with`, `range`, `define`, `include`, pipelines, and the functions below. What is not
- * in it is an error, and so is a value that `values.yaml` does not have, which Helm would take for empty. It shows that the chart
- * is whole; whether Helm reads it the same way, only Helm can tell.
+ * Subset of Helm's templates: `if`, `else if`, `with`, `range`, `define`, `include`, pipelines, and the functions
+ * below. Everything else is an error. A value that `values.yaml` lacks is an error too, although Helm would treat it as
+ * empty. The subset proves that the chart is complete; only Helm can prove that Helm renders it the same way.
  */
 import { createHash } from 'node:crypto';
 import { stringify } from 'yaml';
 
-/** What a template is rendered with: `.Values`, `.Release`, `.Chart`. */
+/** Variables of a template: `.Values`, `.Release`, `.Chart`. */
 export type Scope = Readonly<Record<string, unknown>>;
 
 type Node =
@@ -20,7 +20,7 @@ interface Branch {
   readonly body: Node[];
 }
 
-/** Renders templates that may include each other's definitions; by the names of their files. */
+/** Renders templates by file name; they may include each other's definitions. */
 export function renderTemplates(
   files: Readonly<Record<string, string>>,
   scope: Scope,
@@ -31,7 +31,7 @@ export function renderTemplates(
   return Object.fromEntries(trees.map(([name, tree]) => [name, renderer.render(tree, scope)]));
 }
 
-/** Splits a template into text and actions, white space beside `{{-` and `-}}` cut. */
+/** Splits a template into text and actions, and trims white space next to `{{-` and `-}}`. */
 function split(text: string): readonly { readonly text?: string; readonly action?: string }[] {
   const cut = text.replaceAll(/\s*\{\{-\s/g, '{{ ').replaceAll(/\s-\}\}\s*/g, ' }}');
   return cut
@@ -151,7 +151,7 @@ class Renderer {
 
 const indent = (spaces: unknown, text: unknown): string => String(text).replaceAll(/^/gm, ' '.repeat(Number(spaces)));
 
-/** As Helm and the library Sprig document them. */
+/** Functions as documented by Helm and the library Sprig. */
 const FUNCTIONS: Readonly<Record<string, (...args: readonly unknown[]) => unknown>> = Object.freeze({
   and: (...args) => args.find(isEmpty) ?? args.at(-1),
   or: (...args) => args.find((arg) => !isEmpty(arg)) ?? args.at(-1),
@@ -179,7 +179,7 @@ const FUNCTIONS: Readonly<Record<string, (...args: readonly unknown[]) => unknow
   },
 });
 
-/** A value below another; one that is not there is an error. */
+/** Returns a nested value; a missing value is an error. */
 function lookUp(from: unknown, path: string): unknown {
   let value = from;
   for (const key of path.split('.').filter(Boolean)) {

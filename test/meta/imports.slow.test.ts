@@ -12,13 +12,13 @@ const LINK = path.join(PACKAGE_ROOT, 'dist');
 const DIST = existsSync(LINK) ? realpathSync(LINK) : LINK;
 const LOG_IMPORTS = new URL('../support/processes/log-imports.mjs', import.meta.url).href;
 
-/** The floors that a plugin does not stand on. */
+/** Floors that a plugin may not import. */
 const ABOVE = /^(?:core|egress|cli|config|models|routing|openapi)\//;
 
-/** Libraries that are loaded when a configuration names what needs them. */
+/** Libraries that are loaded only if the configuration needs them. */
 const HEAVY = ['pg', '@keyv/redis', '@keyv/postgres', 'ws', 'nodemailer', 'unpdf', 'parse5', 'csv-parse'];
 
-/** What importing a module of the build loads: its own files from `dist/`, and packages. */
+/** Modules loaded by an import from the build: its own files from `dist/`, and packages. */
 async function importsOf(
   module: string,
 ): Promise<{ readonly files: readonly string[]; readonly packages: readonly string[] }> {
@@ -40,7 +40,7 @@ async function importsOf(
 
 const fileOf = (name: string): string => pathToFileURL(path.join(DIST, name)).href;
 
-/** The modules of all built-in plugins of a kind. */
+/** Modules of all built-in plugins of a kind. */
 function pluginsOf(kind: string): readonly string[] {
   const folder = path.join(DIST, 'plugins', kind);
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
@@ -50,19 +50,19 @@ function pluginsOf(kind: string): readonly string[] {
   });
 }
 
-describe('what an import loads', () => {
+describe('modules loaded by an import', () => {
   before(function () {
     if (!existsSync(path.join(DIST, 'contract/index.js'))) this.skip();
   });
 
-  it('of `tollgate` is the contract alone', async () => {
+  it('of `tollgate` are the contract only', async () => {
     const { files, packages } = await importsOf('tollgate');
     expect(files.filter((file) => !file.startsWith('contract/'))).to.deep.equal([]);
     expect(files).to.include('contract/index.js');
     expect(packages).to.deep.equal([]);
   });
 
-  it('of `tollgate/gateway` is the server, without what a configuration has to name', async () => {
+  it('of `tollgate/gateway` are the server, without optional libraries', async () => {
     const { files, packages } = await importsOf('tollgate/gateway');
     expect(files).to.include('core/app.js');
     expect(packages.filter((name) => HEAVY.includes(name))).to.deep.equal([]);
@@ -80,10 +80,10 @@ describe('what an import loads', () => {
     'agents',
     'secrets',
   ])
-    it(`of each of ${kind} is nothing of core, the way out, the program and the configuration`, async () => {
+    it(`of each of ${kind} include nothing of core, egress, the program and the configuration`, async () => {
       const plugins = pluginsOf(kind);
       expect(plugins).to.not.be.empty;
-      // One process: what one of them loads is named by its file.
+      // One process is enough, because the file names identify the plugin.
       const code = plugins.map((name) => `await import(${JSON.stringify(fileOf(name))});`).join('\n');
       const { files } = await importsOf(`data:text/javascript,${encodeURIComponent(code)}`);
       expect(files.filter((file) => ABOVE.test(file))).to.deep.equal([]);

@@ -1,6 +1,6 @@
 /**
- * The layers of `core/`, lowest first: a file imports only from its own row or a lower one. `docs/architecture.md` shows
- * this table. A name with a slash is a folder. What is new gets a row here first.
+ * Layers of `core/`, lowest first: a file imports only from its own row or a lower one. `docs/architecture.md` contains
+ * this table. A name with a slash is a folder. Add a row here before a new module.
  */
 export const LAYERS: readonly { readonly name: string; readonly what: string; readonly modules: readonly string[] }[] =
   Object.freeze([
@@ -14,7 +14,7 @@ export const LAYERS: readonly { readonly name: string; readonly what: string; re
     },
   ]);
 
-/** Vendors and drivers that core has never heard of; checked in code, not in comments. */
+/** Vendors and drivers unknown to core; checked in code, not in comments. */
 export const VENDORS: readonly string[] = Object.freeze([
   'openai',
   'anthropic',
@@ -44,7 +44,7 @@ export const VENDORS: readonly string[] = Object.freeze([
   'ioredis',
 ]);
 
-/** Where core says such a word all the same, and why. */
+/** Exceptions in core, with the reason. */
 export const VENDOR_EXCEPTIONS: Readonly<Record<string, string>> = Object.freeze({
   'contract/redaction.ts': 'prefixes of keys that are cut out of vendors’ messages',
 });

@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { readSources, type SourceFile } from './source-tree.ts';
 
 /**
- * A call that has ended must not stay reachable: V8 promotes what outlives two young collections, and each promoted call makes later ones
- * dearer. Two constructs kept calls alive, and are held here on the path of a call.
+ * An ended call must not stay reachable. V8 promotes objects that survive two young collections, and each promoted call
+ * slows later ones. Two constructs retained calls; these tests forbid them on the path of a call.
  */
 const FOLDERS = [
   'contract',
@@ -19,8 +19,9 @@ const FOLDERS = [
 ];
 
 /**
- * Maps and Sets that entries leave. V8 replaces the table of one after some deletions, and the old table, once in old space, keeps all that
- * passed through it: work in flight goes into a `LinkedList`. Each of these is no work in flight, or is touched by few calls.
+ * Maps and Sets with deletions. V8 replaces their table after some deletions. The old table, once in old space, retains
+ * all entries that passed through it, so work in flight uses a `LinkedList`. The listed ones hold no work in flight, or
+ * only few calls use them.
  */
 const WITH_DELETIONS: Readonly<Record<string, string>> = {
   'core/http/memory.ts moving': 'accounts with many requests at once',
@@ -77,19 +78,21 @@ const WITH_DELETIONS: Readonly<Record<string, string>> = {
   'plugins/policies/limits/provider-limits.ts this.#waiting': 'calls that wait for a limit of a provider',
 };
 
-/** Literals with getters, which have a shape of their own for each object that is made. Each of these is made once, or seldom. */
+/** Object literals with getters, which get a new shape per object. The listed ones are created once or rarely. */
 const WITH_GETTERS: Readonly<Record<string, string>> = {
   'core/calls/generation.ts catalog': 'once a generation',
   'core/app.ts openApi': 'once a gateway',
   'core/plugins/plugin-api.ts catalog': 'once an instance',
-  'core/plugins/plugin-api.ts stores': 'once an instance',
+  'core/plugins/plugin-api.ts operators': 'once an instance',
+  'core/plugins/plugin-api.ts kind': 'once an instance',
+  'core/plugins/plugin-api.ts kept': 'once an instance',
   'core/plugins/plugin-api.ts gateway': 'once an instance',
   'core/plugins/plugin-api.ts ledger': 'once an instance',
   'plugins/policies/kit/write-queue.ts size': 'once an instance',
   'plugins/formats/openai-responses/write-output.ts isClosed': 'items of a stream in the Responses format',
 };
 
-/** The Maps and Sets of a file, by name, that something is deleted from. */
+/** Names of the Maps and Sets in a file with deletions. */
 function deletionsOf({ name, code }: SourceFile): readonly string[] {
   return [...code.matchAll(/([\w#.]+)\??\.(?:delete|clear)\(/g)].flatMap(([, owner = '']) => {
     const field = owner.split('.').at(-1) ?? '';
@@ -98,7 +101,7 @@ function deletionsOf({ name, code }: SourceFile): readonly string[] {
   });
 }
 
-/** Getters in object literals: those that stand in no class, by their indentation. */
+/** Getters in object literals: those outside classes, judged by indentation. */
 function getterLiteralsOf({ name, code }: SourceFile): readonly string[] {
   const lines = code.split('\n');
   return lines.flatMap((line, at) => {
@@ -111,10 +114,10 @@ function getterLiteralsOf({ name, code }: SourceFile): readonly string[] {
   });
 }
 
-describe('calls that have ended are let go', () => {
+describe('ended calls are released', () => {
   const sources = readSources(...FOLDERS);
 
-  it('since nothing in flight is an entry of a Map or a Set', () => {
+  it('because no work in flight is an entry of a Map or a Set', () => {
     const found = new Set(sources.flatMap(deletionsOf));
     expect([...found].filter((each) => !(each in WITH_DELETIONS))).to.deep.equal([]);
     expect(
@@ -123,7 +126,7 @@ describe('calls that have ended are let go', () => {
     ).to.deep.equal([]);
   });
 
-  it('since no literal that is made for a call has a getter', () => {
+  it('because no object literal of a call has a getter', () => {
     const found = new Set(sources.flatMap(getterLiteralsOf));
     expect([...found].filter((each) => !(each in WITH_GETTERS))).to.deep.equal([]);
     expect(

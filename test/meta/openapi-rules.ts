@@ -1,8 +1,8 @@
 import type { Schema } from '../../contract/json.ts';
 
 /**
- * The structure of an OpenAPI 3.1 document, after https://spec.openapis.org/oas/v3.1.1 (the objects that ours has). The
- * official schema is not in any package here and tests go nowhere, so its rules for these objects are written out.
+ * Structure of an OpenAPI 3.1 document, after https://spec.openapis.org/oas/v3.1.1 (only the objects in ours). No
+ * package here contains the official schema, and tests have no network, so its rules for these objects are written out.
  */
 const responses: Schema = {
   type: 'object',

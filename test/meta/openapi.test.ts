@@ -16,7 +16,7 @@ interface Document {
   readonly components: { readonly schemas: Readonly<Record<string, object>>; readonly securitySchemes: object };
 }
 
-/** The routes of the contract that every gateway with these plugins has. */
+/** Routes of the contract that every gateway with these plugins has. */
 const PROMISED = [
   'post /api/core/{provider}/chat/completions',
   'get /api/core/{provider}/models',
@@ -56,17 +56,17 @@ describe('/openapi.json', () => {
   });
   after(() => gateway.stop());
 
-  it('keeps the rules of OpenAPI 3.1', () => {
+  it('follows the rules of OpenAPI 3.1', () => {
     const validate = new Ajv2020({ strict: false, validateFormats: false }).compile(OPENAPI_RULES);
     validate(document);
     expect(validate.errors).to.equal(null);
   });
 
-  it('has every route that is promised', () => {
+  it('has every route of the contract', () => {
     expect(operations.map(([name]) => name)).to.include.members(PROMISED);
   });
 
-  it('names nothing that is not mounted', async () => {
+  it('names only mounted routes', async () => {
     for (const [name, { parameters }] of operations) {
       const [method = '', path = ''] = name.split(' ');
       const filled = path.replaceAll(/\{(\w+)\}/g, 'x');
@@ -79,7 +79,7 @@ describe('/openapi.json', () => {
     }
   });
 
-  it('gives every operation an id of its own, a summary, and its path parameters', () => {
+  it('gives every operation a unique id, a summary, and its path parameters', () => {
     const ids = operations.map(([, { operationId }]) => operationId);
     expect(ids).to.have.length(new Set(ids).size);
     for (const [name, { summary, parameters = [] }] of operations) {
@@ -92,7 +92,7 @@ describe('/openapi.json', () => {
     }
   });
 
-  it('refers only to components that are there, which are JSON Schemas', () => {
+  it('refers only to existing components, which are JSON Schemas', () => {
     const text = JSON.stringify(document);
     const referred = [...text.matchAll(/"#\/components\/schemas\/([^"/]+)(?:\/\$defs\/\w+)?"/g)].map(
       ([, name]) => name,
@@ -109,14 +109,15 @@ describe('/openapi.json', () => {
     for (const code of Object.keys(ERRORS)) expect(schema).to.include(`"${code}"`);
   });
 
-  it('asks for a credential exactly where one is asked for', async () => {
+  it('requires a credential exactly on the routes that need one', async () => {
     for (const [name, { security }] of operations) {
       const [method = '', path = ''] = name.split(' ');
       const response = await fetch(gateway.url + path.replaceAll(/\{(\w+)\}/g, 'echo'), {
         method: method.toUpperCase(),
       });
       const { error } = (await response.json().catch(() => ({}))) as { readonly error?: { readonly code: string } };
-      // Without an identity provider, no credential opens the routes of tokens. The console's page is there after a build.
+      // Without an identity provider, no credential gives access to the token routes. The console's page exists after a
+      // build.
       const isDisabled = error?.code === 'feature_disabled' && security.length > 0;
       const isAsked = response.status === 401 || isDisabled;
       expect(isAsked, name).to.equal(security.length > 0);

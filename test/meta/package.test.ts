@@ -25,7 +25,7 @@ const { packages } = JSON.parse(read('package-lock.json')) as {
 };
 const nameOf = (place: string): string => place.split('node_modules/').at(-1) ?? '';
 
-/** Releases with malicious code or that lost data; never to be installed. */
+/** Releases that contain malicious code or lost data; never to be installed. */
 const KNOWN_BAD: readonly (readonly [name: string, version: string])[] = [
   ['keyv', '6.0.0'],
   ['cacheable-request', '13.0.20'],
@@ -37,7 +37,7 @@ const KNOWN_BAD: readonly (readonly [name: string, version: string])[] = [
   ['axios', '0.30.4'],
 ];
 
-/** Packages with an install script that work without running it, and why. */
+/** Packages that work without their install script, and the reason. */
 const WORKS_WITHOUT_SCRIPT: Readonly<Record<string, string>> = {
   '@photostructure/sqlite': 'its binaries for every platform are inside the package',
 };
@@ -48,7 +48,7 @@ describe('package.json', () => {
     expect(all.filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version))).to.deep.equal([]);
   });
 
-  it('exports only what a source file stands behind', () => {
+  it('exports only existing source files', () => {
     const targets = Object.values(manifest.exports).flatMap((entry) =>
       typeof entry === 'string' ? [entry] : [entry.types, entry.default],
     );
@@ -63,7 +63,7 @@ describe('package.json', () => {
     expect(plain.filter((file) => !existsSync(path.join(PACKAGE_ROOT, file)))).to.deep.equal([]);
   });
 
-  it('publishes no maps of sources, which lead nowhere without the sources (E65)', () => {
+  it('publishes no source maps, which are useless without the sources (E65)', () => {
     const { compilerOptions } = JSON.parse(read('tsconfig.build.json')) as { readonly compilerOptions: object };
     expect(compilerOptions).not.to.have.any.keys('sourceMap', 'declarationMap', 'inlineSourceMap');
   });
@@ -79,20 +79,20 @@ describe('package.json', () => {
 });
 
 describe('the lockfile', () => {
-  it('holds no release that is known to be bad', () => {
+  it('contains no known bad release', () => {
     const found = Object.entries(packages).filter(([place, { version }]) =>
       KNOWN_BAD.some(([name, bad]) => nameOf(place) === name && version === bad),
     );
     expect(found.map(([place]) => place)).to.deep.equal([]);
   });
 
-  it('holds the version that package.json pins', () => {
+  it('contains the version that package.json pins', () => {
     const wanted = Object.entries({ ...manifest.dependencies, ...manifest.devDependencies });
     const others = wanted.filter(([name, version]) => packages[`node_modules/${name}`]?.version !== version);
     expect(others).to.deep.equal([]);
   });
 
-  it('holds the binaries of every platform, without which npm ci refuses it', () => {
+  it('contains the binaries of every platform, without which npm ci refuses it', () => {
     const missing = Object.entries(packages).flatMap(([place, { optionalDependencies = {} }]) =>
       Object.keys(optionalDependencies).filter((name) => !isResolved(place, name)),
     );
@@ -104,7 +104,7 @@ describe('the lockfile', () => {
     expect(scripted.map(([place]) => nameOf(place))).to.have.members(Object.keys(WORKS_WITHOUT_SCRIPT));
   });
 
-  /** Whether a package finds another one, looking upwards as Node does. */
+  /** Returns true if a package finds another one, searching upwards as Node does. */
   function isResolved(place: string, name: string): boolean {
     const parts = place.split('/node_modules/');
     return (

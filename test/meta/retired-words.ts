@@ -1,16 +1,19 @@
-/** One word that another one replaced. Words are whole and of any case; `askWorker` has the words `ask` and `worker`. */
+/**
+ * Retired word with its replacement. Words match whole and in any case; `askWorker` contains the words `ask` and
+ * `worker`.
+ */
 export interface RetiredWord {
-  /** With its other forms. A phrase stands alone. */
+  /** With its inflections. A phrase is a separate entry. */
   readonly words: readonly string[];
-  /** What to say instead. */
+  /** Replacement. */
   readonly say: string;
-  /** Where it is looked for; default: everywhere. Ordinary English may stay in comments and messages. */
+  /** Scope of the search. Default: everywhere. Ordinary English may stay in comments and messages. */
   readonly only?: 'identifiers';
-  /** Files whose names begin with one of these; default: all that are scanned. */
+  /** Prefixes of file names. Default: all scanned files. */
   readonly under?: readonly string[];
 }
 
-/** Rooms whose comments and texts say in plain words what others still say in ours; one more room a row. */
+/** Folders whose comments and texts are already in plain English; add each further folder as a row. */
 const PLAIN_ROOMS: readonly string[] = [
   'cli/',
   'config/',
@@ -48,7 +51,7 @@ export const RETIRED: readonly RetiredWord[] = Object.freeze([
   { words: ['vendor', 'vendors'], say: 'provider', only: 'identifiers', under: ['contract/', 'core/'] },
 ]);
 
-/** A word that stays in some files, and why. */
+/** Allowed word in some files, and the reason. */
 export interface AllowedWord {
   readonly word: string;
   readonly files: readonly string[];
@@ -185,7 +188,7 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
   },
 ]);
 
-/** Where retired words are looked for. */
+/** Folders that are searched for retired words. */
 export const SCANNED: readonly string[] = Object.freeze([
   'contract/',
   'core/',

@@ -1,25 +1,25 @@
-/** The project's own source files, for tests about the tree. */
+/** Source files of the project, for tests about the tree. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
 
 export interface SourceFile {
-  /** Relative to the project, with slashes: `core/app.ts`. */
+  /** Path relative to the project, with slashes: `core/app.ts`. */
   readonly name: string;
   readonly text: string;
-  /** The text without comments; strings stay. */
+  /** Text without comments; strings stay. */
   readonly code: string;
   readonly imports: readonly SourceImport[];
 }
 
 export interface SourceImport {
-  /** As written. */
+  /** Specifier in the source. */
   readonly specifier: string;
-  /** Relative to the project when it is a file of it. */
+  /** Path relative to the project, if it is one of its files. */
   readonly file?: string;
 }
 
-/** All TypeScript files below these folders, pages in TSX among them. */
+/** All TypeScript files below these folders, including pages in TSX. */
 export function readSources(...folders: readonly string[]): readonly SourceFile[] {
   return folders.flatMap((folder) =>
     readdirSync(path.join(PACKAGE_ROOT, folder), { recursive: true, encoding: 'utf8' })
@@ -40,7 +40,9 @@ function readSource(name: string): SourceFile {
   return { name, text, code, imports };
 }
 
-/** Good enough for our own formatting: block comments, and `//` at the start of a line or after code and a space. */
+/**
+ * Removes block comments, and `//` at the start of a line or after code and a space. Sufficient for our own formatting.
+ */
 function withoutComments(text: string): string {
   return text.replaceAll(/\/\*[\s\S]*?\*\//g, '').replaceAll(/(^|\s)\/\/ .*$/gm, '$1');
 }

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
 
-/** All that may lie in the root of the repository. Whoever adds to it says why in the commit. */
+/** Allowed entries in the root of the repository. The commit that adds one explains it. */
 const ROOT = [
   '.ci',
   '.dockerignore',
@@ -45,23 +45,23 @@ describe('the files of the repository', () => {
   let files: readonly string[];
 
   before(function () {
-    // The sources may also come without git, as an archive.
+    // The sources may also be an archive without git.
     if (!existsSync(path.join(PACKAGE_ROOT, '.git'))) this.skip();
     const out = execFileSync('git', ['ls-files', '-z'], { cwd: PACKAGE_ROOT, encoding: 'utf8' });
     files = out.split('\0').filter((file) => file !== '');
   });
 
-  it('leave the root to what has its place there', () => {
+  it('include only allowed entries in the root', () => {
     const found = new Set(files.map((file) => file.split('/')[0] ?? ''));
     expect([...found]).to.have.members(ROOT);
   });
 
-  it('all hold something', () => {
+  it('are never empty', () => {
     const sizeOf = (file: string) => lstatSync(path.join(PACKAGE_ROOT, file), { throwIfNoEntry: false })?.size;
     expect(files.filter((file) => sizeOf(file) === 0)).to.deep.equal([]);
   });
 
-  it('hold of the results of benchmarks only the newest summary', () => {
+  it('include only the newest summary of benchmark results', () => {
     expect(files.filter((file) => file.startsWith('bench/results/'))).to.deep.equal(['bench/results/full.md']);
   });
 });

@@ -18,7 +18,7 @@ describe('retired words', () => {
     const wrong = found.filter(
       ({ word, file }) => !ALLOWED.some((row) => row.word === word && row.files.includes(file)),
     );
-    // One text, so that a failure shows all of them.
+    // One string, so that a failure shows all of them.
     expect(wrong.map(({ word, file, line, say }) => `${file}:${line} "${word}": say ${say}`).join('\n')).to.equal('');
   });
 
@@ -29,7 +29,7 @@ describe('retired words', () => {
     expect(unused).to.deep.equal([]);
   });
 
-  it('are found in parts of names, in comments and in texts, and not inside of other words', () => {
+  it('are found in parts of names, in comments and in texts, and not inside other words', () => {
     const text = [
       "const defaultFault = 'by default'; // FAULTY faults",
       '/* 10 unless',
@@ -48,7 +48,7 @@ describe('retired words', () => {
   });
 });
 
-/** Each retired word once for every line that has it. */
+/** Finds each retired word once per line. */
 function findRetired(file: string, text: string): readonly Found[] {
   const names = splitLines(blankTexts(text));
   return splitLines(text).flatMap((words, index) =>
@@ -63,14 +63,17 @@ function findRetired(file: string, text: string): readonly Found[] {
   );
 }
 
-/** The words of each line in lower case, with a space around each: `askWorker` has two. */
+/** Words of each line in lower case, with a space around each: `askWorker` has two. */
 function splitLines(text: string): readonly string[] {
   return text
     .split('\n')
     .map((line) => ` ${(line.match(/[A-Z]+(?![a-z])|[A-Z]?[a-z]+/g) ?? []).join(' ').toLowerCase()} `);
 }
 
-/** Code without comments and texts, line by line as before; what a template computes stays. Good enough for our own formatting. */
+/**
+ * Removes comments and texts from code, line by line; computed parts of templates stay. Sufficient for our own
+ * formatting.
+ */
 function blankTexts(text: string): string {
   const keepLines = (part: string): string => part.replaceAll(/[^\n]/g, ' ');
   return text

@@ -3,7 +3,7 @@ import type { MutatedFile } from './mutants.ts';
 const room = 'what vendors do';
 const BILLS = ['test/app/vendor-bills.test.ts'];
 
-/** A wrong line for each of E1 to E24, in place of the one that mended it. */
+/** One wrong line for each of E1 to E24, in place of its fix. */
 export const BILL: readonly MutatedFile[] = [
   {
     ...{ room, file: 'core/calls/ingress.ts', tests: ['test/ingress/vendor-effects.test.ts'] },
@@ -77,7 +77,7 @@ export const BILL: readonly MutatedFile[] = [
     mutants: [
       [
         'E9: nobody’s limit is lowered to what is left',
-        'api.limitOutput(call, tokens);',
+        'api.books.limitOutput(call, tokens);',
         '',
         ['test/app/lowered-limits.test.ts', 'test/app/small-budgets.test.ts'],
       ],

@@ -1,6 +1,6 @@
 import type { MutatedFile } from './mutants.ts';
 
-/** What core does with a request, and what prices say of it. */
+/** Mutants of core: the handling of a request, and its price. */
 export const CORE: readonly MutatedFile[] = [
   {
     room: 'idempotency',
@@ -343,7 +343,7 @@ export const CORE: readonly MutatedFile[] = [
         'the listener closes at once',
         'await new Promise((resolve) => setTimeout(resolve, delayMs));',
         '',
-        ['test/core/http/lifecycle.test.ts', 'test/app/drain.test.ts'],
+        ['test/core/http/lifecycle.test.ts', 'test/app/drain-delay.test.ts'],
       ],
     ],
   },

@@ -7,7 +7,7 @@ const STORES = ['test/plugins/stores/memory.test.ts'];
 const BUILT_INS = ['test/conformance/built-ins.test.ts'];
 const SPEECH = (vendor: string): readonly string[] => [`test/plugins/tts/${vendor}.test.ts`];
 
-/** Wrong lines of our own plugins that the published kits have to notice: `docs/plugins/12-testing.md`. */
+/** Wrong lines in our own plugins that the published kits must detect: `docs/plugins/12-testing.md`. */
 export const KITS: readonly MutatedFile[] = [
   {
     room: 'kits: formats of clients',
@@ -141,7 +141,7 @@ export const KITS: readonly MutatedFile[] = [
   },
   {
     room: 'kits: formats of clients',
-    file: 'plugins/formats/google/stream.ts',
+    file: 'plugins/formats/google/write-stream.ts',
     tests: DIALECTS,
     mutants: [
       ['all streams have one id', 'responseId: context.id,', "responseId: 'response',"],
@@ -152,13 +152,19 @@ export const KITS: readonly MutatedFile[] = [
         "call.text = delta.function?.arguments ?? '';",
       ],
       ['usage is lost', 'if (chunk.usage) usage = usageOf(chunk.usage);', ''],
+    ],
+  },
+  {
+    room: 'kits: formats of clients',
+    file: 'plugins/formats/google/read-stream.ts',
+    tests: PROVIDERS,
+    mutants: [
       [
         'the vendor’s streams share their candidates',
         'const candidates = new Map<number, CandidateState>();',
         'const candidates = ((globalThis as { own?: Map<number, CandidateState> }).own ??= new Map());',
-        PROVIDERS,
       ],
-      ['the vendor’s usage is lost', 'if (counted) usage = laterUsage(usage, counted);', '', PROVIDERS],
+      ['the vendor’s usage is lost', 'if (counted) usage = laterUsage(usage, counted);', ''],
     ],
   },
   {

@@ -10,17 +10,17 @@ import { ROUTING } from './routing.ts';
 import { TRUST } from './trust.ts';
 
 /**
- * One wrong line: what becomes wrong by it, the text of the file that is replaced, by what, and the tests that notice, where they are not
+ * Wrong line: its effect, the replaced text of the file, the replacement, and the tests that detect it. Default tests:
  * those of the file.
  */
 type Row = readonly [wrong: string, from: string, to: string, tests?: readonly string[]];
 
-/** The wrong lines of one file. */
+/** Mutants of one file. */
 export interface MutatedFile {
-  /** What it is about, for the table of `docs/reliability.md`. */
+  /** Subject in the table of `docs/reliability.md`. */
   readonly room: string;
   readonly file: string;
-  /** Files of tests, quick ones, of which at least one has to fail. */
+  /** Quick test files, of which at least one must fail. */
   readonly tests: readonly string[];
   readonly mutants: readonly Row[];
 }
@@ -42,19 +42,19 @@ export function mutantsOf(lists: typeof LISTS): readonly Mutant[] {
     );
 }
 
-/** The rows of the table that names each wrong line of a list, for the page of what notices them. */
+/** Table rows with each mutant of a list, for the page of detected mutants. */
 export function rowsOf(list: readonly MutatedFile[]): readonly string[] {
   return list.map(({ file, mutants }) => `| \`${file}\` | ${mutants.map(([wrong]) => wrong).join('; ')} |`);
 }
 
-/** The text of a file with its wrong line. Throws unless the right one stands there once. */
+/** Returns the text of a file with its wrong line. Throws unless the original occurs exactly once. */
 export function mutate(text: string, from: string, to: string): string {
   const parts = text.split(from);
   if (parts.length !== 2) throw new Error(`stands there ${parts.length - 1} times instead of once: ${from}`);
   return parts.join(to);
 }
 
-/** The files that git knows or would add. */
+/** Files that git tracks or would add. */
 export function listFiles(): readonly string[] {
   const args = ['ls-files', '-z', '--cached', '--others', '--exclude-standard'];
   const files = execFileSync('git', args, { cwd: PACKAGE_ROOT, encoding: 'utf8' }).split('\0');
@@ -64,7 +64,7 @@ export function listFiles(): readonly string[] {
 const BEGIN = '<!-- mutants: written by npm run mutants -- --write -->\n';
 const END = '<!-- end of mutants -->';
 
-/** The page with the table of what was caught, by room. */
+/** Returns the page with the table of detected mutants by subject. */
 export function withTable(page: string, mutants: readonly Mutant[], survivors: readonly Mutant[]): string {
   const rooms = [...new Set(mutants.map(({ room }) => room))];
   const rows = rooms.map((room) => {

@@ -1,6 +1,6 @@
 import type { MutatedFile } from './mutants.ts';
 
-/** Policies, keys, and the ledger that stores share. */
+/** Mutants of policies, keys, and the ledger that stores share. */
 export const POLICIES: readonly MutatedFile[] = [
   {
     room: 'ledger',

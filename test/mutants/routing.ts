@@ -1,6 +1,6 @@
 import type { MutatedFile } from './mutants.ts';
 
-/** Which target is asked, and which next. */
+/** Mutants of the choice of the first and the next target. */
 export const ROUTING: readonly MutatedFile[] = [
   {
     room: 'health of targets',

@@ -1,7 +1,7 @@
 /**
- * Mutants: puts one wrong line after the other into copies of the tree and runs the tests that have to notice.
- * `npm run mutants [-- WORD …] [-- --jobs 2] [-- --write]`: only those whose room or file has one of the words; `--write` writes the table of
- * `docs/reliability.md`. Ends with 1 when one survives, 2 when the tests fail without any.
+ * Mutants: puts one wrong line at a time into copies of the tree and runs the tests that must detect it. `npm run
+ * mutants [-- WORD …] [-- --jobs 2] [-- --write]`: words select by subject or file; `--write` writes the table of
+ * `docs/reliability.md`. Exits with 1 if a mutant survives, and with 2 if the tests fail without a mutant.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -23,10 +23,10 @@ import { LISTS, listFiles, type Mutant, mutantsOf, mutate, withTable } from './m
 
 const PAGE = path.join(PACKAGE_ROOT, 'docs/reliability.md');
 
-/** By its real path, by which it knows that it is run. */
+/** Real path, by which mocha recognizes that it is the main program. */
 const MOCHA = realpathSync(path.join(PACKAGE_ROOT, 'node_modules/mocha/lib/cli/cli.js'));
 
-/** A wrong line may make a test wait for ever. */
+/** A wrong line may make a test wait forever. */
 const LONGEST_MS = 600_000;
 
 const { values, positionals } = parseArgs({
@@ -34,10 +34,10 @@ const { values, positionals } = parseArgs({
   options: { jobs: { type: 'string', default: '2' }, write: { type: 'boolean', default: false } },
 });
 
-/** How a run of tests ended: `failed` by a test, `broken` without any having failed. */
+/** Result of a test run: `failed` by a test, `broken` without a failed test. */
 type End = 'passed' | 'failed' | 'broken';
 
-/** A copy of the tree, with the packages of this one. */
+/** Copies the tree, with the packages of this one. */
 function copyTree(): string {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-mutants-'));
   for (const file of listFiles()) {
@@ -48,11 +48,11 @@ function copyTree(): string {
   return folder;
 }
 
-/** Runs tests in a copy up to the first that fails. */
+/** Runs tests in a copy up to the first failure. */
 async function runTests(folder: string, tests: readonly string[]): Promise<End> {
-  // What a failed test leaves open must not keep the run.
+  // Exits although a failed test leaves handles open.
   const mocha = ['--bail', '--exit', '--reporter', 'dot', ...tests];
-  // Not by way of the program, which runs this in a process of its own that a kill would not reach.
+  // Not through mocha's program, which runs in a child process that a kill would not reach.
   const args = ['--import', 'tsx/esm', MOCHA, ...mocha];
   const child = spawn(process.execPath, args, {
     cwd: folder,
@@ -67,13 +67,13 @@ async function runTests(folder: string, tests: readonly string[]): Promise<End> 
     });
   const [code] = (await once(child, 'close')) as [number | null];
   if (code === 0 && /^ {2}\d+ passing/m.test(text)) return 'passed';
-  // Tests that never end have noticed too.
+  // A test without an end counts as detection.
   if (code === null || /^ {2}\d+ failing$/m.test(text)) return 'failed';
   console.log(text);
   return 'broken';
 }
 
-/** Whether the tests of a mutant notice it. */
+/** Runs the tests of a mutant. */
 async function tryMutant(folder: string, { file, from, to, tests }: Mutant): Promise<End> {
   const place = path.join(folder, file);
   const text = readFileSync(place, 'utf8');

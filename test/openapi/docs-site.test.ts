@@ -1,15 +1,17 @@
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
+import { bundleDocs } from '../../cli/generate/bundle-docs.ts';
+import { readBuiltinSchemas } from '../../config/load-config.ts';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { createKoa, createRouter } from '../../core/http/koa.ts';
 import { Lifecycle } from '../../core/http/lifecycle.ts';
 import { createRequestSchemas } from '../../core/plugins/registry.ts';
 import { docsRoutes } from '../../openapi/docs-pages.ts';
-import { readPages, renderPage, writeDocsSite } from '../../openapi/pages/docs-site.ts';
+import { readPages, renderDocsSite, renderPage } from '../../openapi/pages/docs-site.ts';
 import { createSilentLog } from '../support/log.ts';
 
 const HOSTILE = '<img src=x onerror="alert(1)">';
@@ -22,23 +24,22 @@ interface Section {
 }
 
 describe('the docs as pages', () => {
-  let assets: string;
+  let folder: string;
+  let bundle: Buffer;
   let server: Server;
   let url: string;
-  /** By name. */
+  /** Pages by name. */
   let pages: ReadonlyMap<string, string>;
 
   before(async () => {
-    assets = await mkdtemp(path.join(os.tmpdir(), 'tollgate-docs-'));
-    const folder = path.join(assets, 'docs');
-    writeDocsSite(PACKAGE_ROOT, folder);
-    const names = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith('.html'));
-    pages = new Map(
-      await Promise.all(names.map(async (name) => [name, await readFile(path.join(folder, name), 'utf8')] as const)),
-    );
+    folder = await mkdtemp(path.join(os.tmpdir(), 'tollgate-docs-'));
+    bundle = bundleDocs(await readBuiltinSchemas());
+    await writeFile(path.join(folder, 'docs.br'), bundle);
+    const files = [...renderDocsSite(PACKAGE_ROOT)].filter(([name]) => name.endsWith('.html'));
+    pages = new Map(files.map(([name, bytes]) => [name, bytes.toString()]));
     const lifecycle = new Lifecycle();
     const router = createRouter({
-      routes: docsRoutes(assets).map((value) => ({ owner: 'core', value })),
+      routes: docsRoutes(path.join(folder, 'docs.br')).map((value) => ({ owner: 'core', value })),
       requests: createRequestSchemas([]),
       authenticate: async () => undefined,
       lifecycle,
@@ -51,24 +52,24 @@ describe('the docs as pages', () => {
   after(async () => {
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
-    await rm(assets, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true });
   });
 
-  it('has one for each page of docs/, with its title', async () => {
-    const files = (await readdir(path.join(PACKAGE_ROOT, 'docs'), { recursive: true })).filter((name) =>
-      name.endsWith('.md'),
+  it('has one for each page of docs/ except the decisions, with its title', async () => {
+    const files = (await readdir(path.join(PACKAGE_ROOT, 'docs'), { recursive: true })).filter(
+      (name) => name.endsWith('.md') && path.dirname(name) !== 'decisions',
     );
     const wanted = files.map((name) => (name === 'README.md' ? 'index.html' : name.replace(/\.md$/, '.html')));
     expect([...pages.keys()]).to.have.members([...wanted, 'start.html', 'changes.html']);
     expect(pages.get('money.html')).to.include('<title>Money');
   });
 
-  it('links to pages and headings that are there, and to nothing that is only in the repository', () => {
+  it('links only to existing pages and headings, and to nothing that is only in the repository', () => {
     const broken: string[] = [];
     let count = 0;
     for (const [page, html] of pages)
       for (const [, href = ''] of html.matchAll(/ href="([^"]+)"/g)) {
-        if (/^https?:|\.(css|svg)$|(^|\/)\.\.\/(docs|config)$/.test(href)) continue;
+        if (/^https?:|\.(css|svg|md)$|(^|\/)\.\.\/(docs|config)$/.test(href)) continue;
         const [name = '', anchor] = href.split('#');
         const target = name === '' ? page : path.posix.join(path.posix.dirname(page), name);
         const found = pages.get(target);
@@ -80,14 +81,14 @@ describe('the docs as pages', () => {
     expect(count).to.be.above(1000);
   });
 
-  it('has no code or style within a page, and takes nothing from elsewhere', () => {
+  it('has no inline code or style, and loads no external resource', () => {
     for (const [page, html] of pages) {
       expect(html, page).not.to.match(/<script(?![^>]*\bsrc=)|<style|<[^>]+\son\w+=|<[^>]+\sstyle=/);
       expect(html, page).not.to.match(/<(script|link|img)[^>]+(src|href)="(https?:)?\/\//);
     }
   });
 
-  it('shows what looks like HTML as text', () => {
+  it('shows HTML in texts as text', () => {
     const source = {
       file: 'docs/x.md',
       page: 'x.html',
@@ -98,7 +99,7 @@ describe('the docs as pages', () => {
     expect(html.split('&lt;img').length).to.be.at.least(5);
   });
 
-  it('is served with a strict policy, and its index small', async () => {
+  it('is served with a strict policy, and has a small index', async () => {
     const first = await fetch(`${url}/docs/pages`);
     expect(first.url).to.equal(`${url}/docs/pages/index.html`);
     expect(first.headers.get('content-type')).to.equal('text/html; charset=utf-8');
@@ -118,27 +119,54 @@ describe('the docs as pages', () => {
       expect(found?.heading).to.equal('Hearing the same again');
       expect(pages.get('plugins/tts.html')).to.include(` id="${found?.anchor}"`);
     }
-    const zipped = await readFile(path.join(assets, 'docs', 'search.json.gz'));
-    // A fifteenth of it are prices of models, which people search for by name.
-    expect(zipped.length).to.be.at.most(350_000);
+    const markdown = await fetch(`${url}/docs/pages/how-to/see-spending.md`);
+    expect(markdown.headers.get('content-type')).to.equal('text/markdown; charset=utf-8');
+    expect(await markdown.text()).to.match(/^# See who spent what\n/);
+    expect(await (await fetch(`${url}/docs/pages/llms.txt`)).text()).to.include('(how-to/see-spending.md)');
   });
 
-  it('leads to no other file', async () => {
+  it('is one small file of the package, with the viewer of the API and the keys of the configuration', async () => {
+    expect(bundle.length).to.be.at.most(660_000);
+    const keys = await fetch(`${url}/docs/config`);
+    expect(keys.headers.get('content-type')).to.equal('text/html; charset=utf-8');
+    expect(await keys.text()).to.include('<h1>Configuration</h1>');
+    const viewer = await fetch(`${url}/docs/viewer.js`);
+    expect(Buffer.from(await viewer.arrayBuffer()).length).to.be.above(500_000);
+  });
+
+  it('has the Markdown of each page, whose links lead to existing Markdown', async () => {
+    const files = renderDocsSite(PACKAGE_ROOT);
+    const broken: string[] = [];
+    for (const page of pages.keys()) {
+      const name = page.replace(/\.html$/, '.md');
+      const text = String(files.get(name));
+      for (const [, link = ''] of text
+        .replaceAll(/^```[\s\S]*?^```$/gm, '')
+        .matchAll(/\]\((?!https?:)([^)#\s]+\.md)/g)) {
+        const target = path.posix.join(path.posix.dirname(name), link);
+        if (!pages.has(target.replace(/\.md$/, '.html'))) broken.push(`${name}: ${link}`);
+      }
+    }
+    expect(broken).to.deep.equal([]);
+  });
+
+  it('serves no other file', async () => {
     for (const name of [
       '..%2f..%2fpackage.json',
       '%2e%2e/config.html',
       'nothing.html',
       'search.json.gz',
+      '..%2fviewer.js',
       'plugins',
       '',
     ])
       expect((await fetch(`${url}/docs/pages/${name}`)).status, name).to.equal(404);
   });
 
-  it('is linked to from the page of the API, where it was built', async () => {
+  it('is linked from the page of the API, if it was built', async () => {
     expect(await (await fetch(`${url}/docs`)).text()).to.include('href="docs/pages"');
-    const [route] = docsRoutes(path.join(assets, 'nothing'));
-    expect(docsRoutes(path.join(assets, 'nothing')).map(({ path: at }) => at)).not.to.include('/docs/pages');
+    const [route] = docsRoutes(path.join(folder, 'nothing'));
+    expect(docsRoutes(path.join(folder, 'nothing')).map(({ path: at }) => at)).not.to.include('/docs/pages');
     expect(route?.path).to.equal('/docs');
   });
 });

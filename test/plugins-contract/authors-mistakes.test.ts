@@ -14,7 +14,7 @@ const SECTION: Readonly<Record<string, string>> = {
   tts: 'tts',
 };
 
-/** The configuration with the plugin of a mistake, and its files. */
+/** Configuration with the plugin of a mistake, and its files. */
 function configOf({ kind = 'policy', options, ...mistake }: Mistake) {
   const instance = { plugin: './probe.mjs', ...options };
   const section = SECTION[kind] ?? 'store';
@@ -26,7 +26,7 @@ function configOf({ kind = 'policy', options, ...mistake }: Mistake) {
   };
 }
 
-/** What `tollgate check` says, which sets nothing up. */
+/** Output of `tollgate check`, which sets up no plugin. */
 function check(mistake: Mistake): Promise<string> {
   const { config, files } = configOf(mistake);
   const whole = { providers: { echo: {} }, ...config };
@@ -42,7 +42,7 @@ function start(mistake: Mistake): Promise<TestGateway> {
   return startGateway(config, { files });
 }
 
-/** All that is logged of a call. */
+/** All log entries of a call. */
 async function callAndRead(gateway: TestGateway, { call, kind, says }: Mistake): Promise<string> {
   const body = chatOf('hi there', { model: kind === 'provider' ? 'probe/m' : 'echo/echo', ...call });
   const isProof = kind === 'auth' ? { authorization: 'Bearer abc' } : {};
@@ -56,11 +56,11 @@ async function callAndRead(gateway: TestGateway, { call, kind, says }: Mistake):
   return read();
 }
 
-describe('what an author of a plugin gets wrong', () => {
+describe('a mistake of a plugin’s author', () => {
   afterEach(removeFolders);
 
   for (const mistake of [...FILES, ...OPTIONS])
-    it(`is said by tollgate check: it ${mistake.what}`, async () => {
+    it(`is reported by tollgate check: it ${mistake.what}`, async () => {
       const said = await check(mistake);
       expect(said).to.include(mistake.says);
       if (mistake.says === '') return expect(said).to.equal('');
@@ -84,7 +84,7 @@ describe('what an author of a plugin gets wrong', () => {
       }
     });
 
-  it('is told in docs/plugins/mistakes.md: 80 mistakes and more', () => {
+  it('is in docs/plugins/mistakes.md: 80 mistakes and more', () => {
     const rows = [...FILES, ...OPTIONS, ...SET_UPS, ...CALLS];
     expect(rows.length).to.be.at.least(80);
     expect(new Set(rows.map(({ what }) => what)).size, 'each once').to.equal(rows.length);
@@ -99,7 +99,7 @@ describe('what an author of a plugin gets wrong', () => {
   });
 });
 
-/** A page with the rows of a list between `<!-- name -->` and the next comment. */
+/** Page with the rows of a list between `<!-- name -->` and the next comment. */
 function withTable(page: string, name: string, list: readonly Mistake[]): string {
   const begin = page.indexOf(`<!-- ${name} -->\n`);
   expect(begin, `the page has <!-- ${name} -->`).to.be.greaterThan(-1);

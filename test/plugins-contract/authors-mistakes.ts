@@ -1,25 +1,25 @@
 /**
- * What authors of plugins get wrong, and what a gateway says to it: data for `authors-mistakes.test.ts`, which makes each mistake in a
- * gateway of its own, and for the table of `docs/plugins/mistakes.md`.
+ * Mistakes of plugin authors, and the gateway's messages. `authors-mistakes.test.ts` makes each mistake in its own
+ * gateway, and the table of `docs/plugins/mistakes.md` lists them.
  */
 export interface Mistake {
-  /** What the author did. */
+  /** The author's mistake. */
   readonly what: string;
-  /** Of which kind the plugin is; `policy` unless set. */
+  /** Kind of the plugin. Default: `policy`. */
   readonly kind?: string;
-  /** The body of `setup(api, config)`. */
+  /** Body of `setup(api, config)`. */
   readonly setup?: string;
   /** Further members of the definition, such as `requires: ['x'],`. */
   readonly more?: string;
-  /** The whole file, where it is not what `setup` and `more` make. */
+  /** Complete file, if `setup` and `more` are not enough. */
   readonly file?: string;
-  /** Other files beside the configuration. */
+  /** Other files in the folder of the configuration. */
   readonly files?: Readonly<Record<string, string>>;
   /** Options of the instance, and the file that it names. */
   readonly options?: Readonly<Record<string, unknown>>;
-  /** What is sent to a gateway that starts: it says the rest in its log, by plugin and hook. */
+  /** Call to a gateway that starts. The log then has the message, with plugin and hook. */
   readonly call?: Call;
-  /** What is said, word for word, up to the line of the file; `''` where it rightly works. */
+  /** Exact message up to the line of the file; `''` if the plugin is valid. */
   readonly says: string;
 }
 
@@ -39,7 +39,7 @@ const route = (members: string): string =>
   `api.route({ method: 'GET', path: '/x', summary: 'What it is', auth: 'none', responses: { 200: 'x' }, handler(ctx) { ctx.body = 'x'; }, ${members} });`;
 const PROVIDER = `vendor: 'probe', baseUrl: 'http://127.0.0.1:9', specVersion: 1, chat: { request: () => ({ path: '/x', body: {} }), response: (body) => body, stream: () => ({ push: () => [], end: () => ({ chunks: [], complete: true }) }) }, error: () => ({ class: 'upstream_error', message: 'x' }), models: []`;
 
-/** The file of the plugin: it cannot be loaded, or is no plugin. */
+/** Mistakes in the plugin's file: it cannot be loaded, or is not a plugin. */
 export const FILES: readonly Mistake[] = [
   {
     what: 'names a file that is not there',
@@ -216,7 +216,7 @@ export const FILES: readonly Mistake[] = [
   {
     what: 'declares a permission that there is not',
     more: `permissions: ['money'],`,
-    says: 'policies.probe: "./probe.mjs" has "permissions" ["money"] that is no list of permissions, of which there are: ledger, records, credentials, hosts. Write permissions: [\'ledger\'].',
+    says: 'policies.probe: "./probe.mjs" has "permissions" ["money"] that is no list of permissions, of which there are: ledger, records, operators, credentials, hosts. Write permissions: [\'ledger\'].',
   },
   {
     what: 'has commands that are no list',
@@ -304,7 +304,7 @@ export const FILES: readonly Mistake[] = [
   },
 ];
 
-/** What an operator writes of it. */
+/** Mistakes in the operator's options. */
 export const OPTIONS: readonly Mistake[] = [
   {
     what: 'has an option that is misspelt',
@@ -391,7 +391,7 @@ export const OPTIONS: readonly Mistake[] = [
   },
 ];
 
-/** What it does in setup. */
+/** Mistakes in setup. */
 export const SET_UPS: readonly Mistake[] = [
   {
     what: 'throws in setup',
@@ -505,13 +505,13 @@ export const SET_UPS: readonly Mistake[] = [
   },
   {
     what: 'reads the catalogue in setup',
-    setup: `api.catalog.find('x');`,
+    setup: `api.models.catalog.find('x');`,
     says: 'plugin "probe": calls a model before the gateway has started; do that in a route, a hook or onReady',
   },
   {
     what: 'takes the ledger without the permission',
-    setup: `await api.ledger.balance('ann');`,
-    says: 'plugin "probe": uses api.ledger, which its definition does not declare: permissions: [\'ledger\']',
+    setup: `await api.books.ledger.balance('ann');`,
+    says: 'plugin "probe": uses api.books.ledger, which its definition does not declare: permissions: [\'ledger\']',
   },
   {
     what: 'has a route without a slash',
@@ -600,7 +600,8 @@ export const SET_UPS: readonly Mistake[] = [
   },
   {
     what: 'has a figure of a wrong name',
-    setup: `api.figure({ name: 'Words Seen', help: 'x', read: () => 1 });`,
+    more: `permissions: ['operators'],`,
+    setup: `api.operators.figure({ name: 'Words Seen', help: 'x', read: () => 1 });`,
     says: 'plugin "probe": shows the figure "Words Seen"; a name is ^[a-z][a-z0-9_]{2,60}$',
   },
   {
@@ -773,7 +774,7 @@ export const SET_UPS: readonly Mistake[] = [
   },
 ];
 
-/** What it does while calls go through it; callers see one fixed sentence, the log has this. */
+/** Mistakes during calls. Callers see one fixed sentence; the log has this message. */
 export const CALLS: readonly Mistake[] = [
   {
     what: 'throws in a hook',
@@ -940,9 +941,9 @@ export const CALLS: readonly Mistake[] = [
   },
   {
     what: 'takes the ledger without the permission, in a hook',
-    setup: `api.hook('admit', async () => { await api.ledger.balance('ann'); });`,
+    setup: `api.hook('admit', async () => { await api.books.ledger.balance('ann'); });`,
     call: CALL,
-    says: 'plugin "probe", hook "admit": plugin "probe": uses api.ledger, which its definition does not declare: permissions: [\'ledger\'] (probe.mjs:',
+    says: 'plugin "probe", hook "admit": plugin "probe": uses api.books.ledger, which its definition does not declare: permissions: [\'ledger\'] (probe.mjs:',
   },
   {
     what: 'throws in a route',

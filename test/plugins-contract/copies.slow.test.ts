@@ -8,7 +8,7 @@ import { COPIED, COPIES_VARIABLE, copyPlugins } from '../support/plugins/plugin-
 
 const run = promisify(execFile);
 
-/** Suites of whole gateways that say what these plugins do. */
+/** Suites that test these plugins in complete gateways. */
 const SUITES = [
   'app/keys.test.ts',
   'app/accounts.test.ts',
@@ -24,7 +24,7 @@ const SUITES = [
   'ingress/completions.test.ts',
 ];
 
-describe('copies of built-in plugins outside of the repository', function () {
+describe('copies of built-in plugins outside the repository', function () {
   this.timeout(600_000);
   const folder = useTempFolder('copies');
 

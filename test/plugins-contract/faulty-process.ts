@@ -5,7 +5,7 @@ import { type Running, startCli } from '../support/processes/cli.ts';
 
 type Line = Readonly<Record<string, unknown>>;
 
-/** A gateway as a process with one plugin, `faulty`, from a file. */
+/** Starts a gateway process with one plugin, `faulty`, from a file. */
 export async function startFaulty(
   folder: string,
   setup: string,

@@ -6,7 +6,7 @@ import { pluginFile } from '../support/plugins/plugin-file.ts';
 import { startCli } from '../support/processes/cli.ts';
 import { startFaulty } from './faulty-process.ts';
 
-describe('what a plugin never ends (D52)', function () {
+describe('endless work of a plugin (D52)', function () {
   this.timeout(900_000);
   const folder = useTempFolder('hangs');
   const NEVER = 'new Promise(() => {})';
@@ -37,7 +37,7 @@ describe('what a plugin never ends (D52)', function () {
     });
 
   it('a setup is named after 30 seconds, and the process ends', async () => {
-    // It holds a timer besides, which must not keep the process either.
+    // It also holds a timer, which must not keep the process running.
     const setup = `setInterval(() => {}, 1000); await ${NEVER};`;
     writeFileSync(path.join(folder, 'slow.mjs'), pluginFile({ name: 'slow', setup }));
     const config = {

@@ -3,17 +3,17 @@ import { HOOKS, type HookName } from '../../contract/index.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { CHAT, chatOf, pluginFile, startProbe } from '../support/plugins/plugin-file.ts';
 
-/** What a plugin in JavaScript may give by mistake. */
+/** Wrong results that a plugin in JavaScript may return. */
 const WRONG = ['{}', '{ a: 1 }', 'false'] as const;
 
 const FIXED = 'A plugin of the gateway failed on this request. The request id finds the reason in its log.';
 
-/** The hooks whose result counts; what one that only observes returns is nobody's concern. */
+/** Hooks whose result is used; results of observing hooks are ignored. */
 const COUNTING = (Object.keys(HOOKS) as HookName[]).filter(
   (name) => HOOKS[name].kind !== 'observe' && !['authenticate', 'arrive', 'error'].includes(name),
 );
 
-/** A plugin with one hook that returns what the request's `user` says. */
+/** Plugin whose hooks return the result named in the request's `user`. */
 const SETUP = COUNTING.map((name) =>
   WRONG.map(
     (result) =>
@@ -21,14 +21,14 @@ const SETUP = COUNTING.map((name) =>
   ).join('\n'),
 ).join('\n');
 
-describe('what a hook returns is checked (D53)', () => {
+describe('results of hooks are checked (D53)', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await startProbe(SETUP);
   });
   after(() => gateway.stop());
 
-  /** The log's lines about one request of level error. */
+  /** Log lines of one request with level error. */
   const errorsOf = (response: Response) =>
     gateway.logs.filter(
       ({ level, request_id }) => level === 'error' && request_id === response.headers.get('x-request-id'),
@@ -87,7 +87,7 @@ describe('what a hook returns is checked (D53)', () => {
       }
     });
 
-    it(`${result} from a hook that observes does no harm`, async () => {
+    it(`${result} from an observing hook is ignored`, async () => {
       const own = await startProbe(`for (const name of ['attempt', 'finish']) api.hook(name, () => (${result}));`);
       try {
         expect((await own.post(CHAT, chatOf('x'))).status).to.equal(200);
@@ -125,7 +125,7 @@ describe('what a hook returns is checked (D53)', () => {
     });
 });
 
-/** Ways to change what a hook is handed, by hook. Strict mode makes each a TypeError. */
+/** Changes to the arguments of hooks, by hook. Strict mode makes each a TypeError. */
 const CHANGES: readonly (readonly [what: string, name: HookName, change: string])[] = [
   ['the principal', 'admit', `call.principal.account = 'somebody'`],
   ['a list of the principal', 'admit', `call.principal.models.push('*')`],
@@ -143,7 +143,7 @@ const CHANGES: readonly (readonly [what: string, name: HookName, change: string]
   ['a choice of the response', 'receive', `value.choices[0].message.content = 'changed'`],
 ];
 
-describe('what a hook is handed cannot be changed (D53)', () => {
+describe('arguments of hooks cannot be changed (D53)', () => {
   const KEY_OF_TWO = `api.hook('authenticate', { order: 'pre', handler: () => ({ credential: 'key', userId: 'u', account: 'u', models: ['*'] }) });`;
   let gateway: TestGateway;
   before(async () => {
@@ -184,7 +184,7 @@ describe('what a hook is handed cannot be changed (D53)', () => {
   });
 
   for (const what of ['outcome', 'usage', 'attempt'])
-    it(`the ${what} cannot be changed by a hook that observes: the call is fine, and the log names the plugin`, async () => {
+    it(`the ${what} cannot be changed by an observing hook: the call succeeds, and the log names the plugin`, async () => {
       const before = gateway.logs.length;
       expect((await gateway.post(CHAT, chatOf('x', { user: what }))).status).to.equal(200);
       const line = gateway.logs.slice(before).find(({ level }) => level === 'error');

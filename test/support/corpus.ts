@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** What others wrote or recorded; its README says where each folder comes from. */
+/** Texts and recordings of other projects; the README names the source of each folder. */
 const CORPORA = new URL('../fixtures/corpora/', import.meta.url);
 
-/** Names of the files of one folder that end so. */
+/** Names of the files in one folder with this ending. */
 export function corpusFiles(folder: string, ending: string): readonly string[] {
   return readdirSync(new URL(folder, CORPORA)).filter((name) => name.endsWith(ending));
 }
@@ -16,7 +16,7 @@ export function corpusJson(path: string): unknown {
   return JSON.parse(corpusText(path));
 }
 
-/** One JSON value in every line. */
+/** One JSON value per line. */
 export function corpusLines(path: string): readonly { readonly data: string }[] {
   return corpusText(path)
     .split('\n')
@@ -24,7 +24,7 @@ export function corpusLines(path: string): readonly { readonly data: string }[] 
     .map((data) => ({ data }));
 }
 
-/** The cases of JSONTestSuite: what begins with `y_` must parse, what begins with `n_` must not. */
+/** Cases of JSONTestSuite: a name with the prefix `y_` must parse, one with `n_` must not. */
 export function jsonTestSuite(): readonly { readonly name: string; readonly bytes: Buffer }[] {
   const cases = Object.entries(corpusJson('JSONTestSuite/cases.json') as Readonly<Record<string, string>>);
   return [

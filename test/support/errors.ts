@@ -1,8 +1,8 @@
-/** What some work is refused with. */
+/** Errors of rejected work. */
 import { expect } from 'chai';
 import { type GatewayError, isGatewayError, toGatewayError } from '../../contract/index.ts';
 
-/** The code of the GatewayError that a promise rejects with. */
+/** Code of the GatewayError that a promise rejects with. */
 export async function codeOf(promise: Promise<unknown>): Promise<string> {
   try {
     await promise;
@@ -13,7 +13,7 @@ export async function codeOf(promise: Promise<unknown>): Promise<string> {
   return expect.fail('it was let through');
 }
 
-/** The error that some work throws, as a caller gets it. */
+/** Error thrown by some work, as a caller receives it. */
 export function refusal(work: () => unknown): GatewayError {
   try {
     work();

@@ -2,7 +2,10 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'nod
 import os from 'node:os';
 import path from 'node:path';
 
-/** Makes a folder under the system's temporary one, which is gone after the tests of the file. Call it inside `describe`. */
+/**
+ * Creates a folder in the system's temporary folder and removes it after the tests of the file. Call it inside
+ * `describe`.
+ */
 export function useTempFolder(word: string): string {
   const folder = mkdtempSync(path.join(os.tmpdir(), `tollgate-${word}-`));
   after(() => rmSync(folder, { recursive: true, force: true }));
@@ -11,7 +14,7 @@ export function useTempFolder(word: string): string {
 
 const folders: string[] = [];
 
-/** A new folder that holds these files (by relative path); removed by {@link removeFolders}. */
+/** Creates a folder with these files (by relative path); {@link removeFolders} removes it. */
 export function makeFolder(files: Readonly<Record<string, string>> = {}): string {
   const folder = realpathSync(mkdtempSync(path.join(os.tmpdir(), 'tollgate-config-')));
   folders.push(folder);
@@ -22,7 +25,7 @@ export function makeFolder(files: Readonly<Record<string, string>> = {}): string
   return folder;
 }
 
-/** For `afterEach`. */
+/** Call it in `afterEach`. */
 export function removeFolders(): void {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 }

@@ -6,7 +6,7 @@ export interface LogLine {
   readonly message: string;
 }
 
-/** A log that keeps its lines for tests to look at, and prints nothing. */
+/** Log that stores its lines for tests, and prints nothing. */
 export function createSilentLog(): Log & { readonly lines: readonly LogLine[] } {
   const lines: LogLine[] = [];
   const write =

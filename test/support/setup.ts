@@ -1,4 +1,7 @@
-/** Loaded before every test file: nothing a test does may leave the loopback, and its stores lie in memory where there is enough of it. */
+/**
+ * Loaded before every test file. No request of a test may leave the loopback. Stores are in memory if there is enough
+ * of it.
+ */
 import { statfsSync } from 'node:fs';
 import net from 'node:net';
 
@@ -16,7 +19,8 @@ net.Socket.prototype.connect = function guarded(this: net.Socket, ...args: unkno
   return (connect as (...a: unknown[]) => net.Socket).apply(this, args);
 } as typeof connect;
 
-// Hundreds of stores are made and closed: their waits for the disk would be a third of a run. Containers often have 64 MB here.
+// Hundreds of stores are created and closed: waiting for the disk would take a third of a run. Containers often have 64
+// MB here.
 const MEMORY = '/dev/shm';
 const NEEDED_BYTES = 4 * 1024 ** 3;
 
@@ -31,7 +35,7 @@ function isRoomy(folder: string): boolean {
 
 if (process.env['TMPDIR'] === undefined && isRoomy(MEMORY)) process.env['TMPDIR'] = MEMORY;
 
-// The proxy of the machine that runs the tests is not what they are about: those of proxies name their own.
+// Removes the proxy settings of the machine that runs the tests; tests of proxies set their own.
 for (const name of ['https_proxy', 'http_proxy', 'no_proxy']) {
   delete process.env[name];
   delete process.env[name.toUpperCase()];

@@ -22,18 +22,18 @@ const COMPILER_OPTIONS = {
     openai: at('node_modules/openai/index.d.mts'),
   },
   typeRoots: at('node_modules/@types'),
-  // Written for whoever reads them, not for our own lint.
+  // Examples for readers need not pass our own lint.
   noUnusedLocals: false,
   noUnusedParameters: false,
   types: ['node'],
   lib: ['es2023'],
 };
 
-/** What tsc says about the files of a folder that match; empty when all is well. */
+/** Output of tsc for the matching files of a folder; empty if there are no errors. */
 export async function checkTypes(folder: string, files: string): Promise<string> {
   const extended = path.join(PACKAGE_ROOT, 'tsconfig.json');
   const project = { extends: extended, compilerOptions: COMPILER_OPTIONS, include: [files], exclude: [] };
-  // One for each call, so that calls at once do not meet.
+  // A separate file for each call, so that concurrent calls do not conflict.
   const file = path.join(folder, `${files.replaceAll(/\W/g, '-')}.json`);
   writeFileSync(path.join(folder, 'package.json'), '{"type":"module"}');
   writeFileSync(file, JSON.stringify(project));

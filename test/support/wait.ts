@@ -1,4 +1,4 @@
-/** Waits for a condition with a bound, instead of for a time. Rejects naming what did not happen. */
+/** Waits for a condition with a limit, instead of for a time. Rejects with a description of the missed condition. */
 export async function until(
   what: string,
   condition: () => boolean | Promise<boolean>,
@@ -11,7 +11,7 @@ export async function until(
   }
 }
 
-/** Waits until a condition holds, by trying; rejects with what was wrong last when it never does. */
+/** Repeats a check until it succeeds; rejects with its last error at the limit. */
 export async function eventually<T>(condition: () => Promise<T>, boundMs = 60_000): Promise<T> {
   const deadline = Date.now() + boundMs;
   for (;;) {

@@ -1,27 +1,27 @@
 import { type AgentAction, GatewayError, isObject, type Schema } from '../../../contract/index.ts';
 import type { Checked, CheckedSchema, SchemaReader } from './response-model.ts';
 
-/** Always allowed where an action must be named: no model is forced into a wrong one. */
+/** Always a valid action name, so that no model is forced to choose a wrong one. */
 export const NO_ACTION = 'none';
 
-/** The actions a caller gave: what a result may name, with which arguments. */
+/** Actions of a caller: the names and arguments that a result may contain. */
 export interface ActionSet {
   readonly actions: readonly AgentAction[];
   readonly names: readonly string[];
   /** Schema of a list of `{name, arguments}`. */
   readonly listSchema: Schema;
-  /** Checks an action's name, and its arguments when some are given; the value is the arguments, fitted. */
+  /** Checks an action's name, and its arguments if given; the value is the arguments, fitted. */
   check(name: string, args?: unknown): Checked;
 }
 
-/** The most all actions of a request may take in a prompt, in characters of JSON. */
+/** Maximum size of all actions of a request in a prompt, in characters of JSON. */
 const MAX_CHARACTERS = 131_072;
 
 const NO_ARGUMENTS: Schema = Object.freeze({ type: 'object', properties: {}, additionalProperties: false });
 
 /**
- * Reads `actions`; throws `invalid_request` with the path for a name used twice or a schema that cannot be used, and
- * `request_too_large` when they are over 131,072 characters of JSON together.
+ * Reads `actions`. Throws `invalid_request` with the path for a duplicate name or an invalid schema, and
+ * `request_too_large` if they exceed 131,072 characters of JSON together.
  */
 export function readActions(
   actions: readonly AgentAction[] | undefined,
@@ -80,8 +80,8 @@ function choiceOf(name: string, schema: Schema): Schema {
 }
 
 /**
- * Puts the action names into a `response_model`: a string property `action` (or the `name` in it), and the entries of
- * `actions`, may only be a given name or `none`. A choice the caller wrote stays as it is.
+ * Restricts action names in a `response_model`: they must be a given name or `none`. This applies to a string property
+ * `action` (or the `name` in it), and to entries of `actions`. An enum set by the caller is unchanged.
  */
 export function nameActions(schema: Schema, set: ActionSet): Schema {
   const names = [...new Set([...set.names, NO_ACTION])];
@@ -116,8 +116,8 @@ function restrictOne(node: Schema, names: readonly string[]): Schema {
 }
 
 /**
- * Checks every `action` and `actions` field of a result, at any depth: names must be given ones or `none`, arguments
- * next to them (`arguments` or `parameters`) must validate. The value is the result with fitted arguments.
+ * Checks every `action` and `actions` field of a result, at any depth. Names must be given ones or `none`, and
+ * arguments next to them (`arguments` or `parameters`) must validate. The value is the result with fitted arguments.
  */
 export function checkActions(value: unknown, set: ActionSet): Checked {
   try {
@@ -145,7 +145,7 @@ function fitActions(value: unknown, set: ActionSet): unknown {
   );
 }
 
-/** An action as a name alone, or as an object with `name` or `action`. */
+/** Checks an action: a name, or an object with `name` or `action`. */
 function fitNamed(action: unknown, set: ActionSet): unknown {
   if (typeof action === 'string') {
     fitArguments(action, undefined, set);

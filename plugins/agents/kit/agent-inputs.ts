@@ -1,11 +1,11 @@
 import { type ContentPart, GatewayError, type ImagePart, type Json } from '../../../contract/index.ts';
 
-/** What a caller may send along; images count apart from the text. */
+/** Limits of `inputs`; images do not count as text. */
 export const INPUT_LIMITS = Object.freeze({ characters: 200_000, images: 16, depth: 32 });
 
-/** A caller's `inputs` as models read them. */
+/** A caller's `inputs` in the form sent to models. */
 export interface AgentInputs {
-  /** JSON of the inputs (a lone string as it is), images replaced by `[image 1]`; empty when there are none. */
+  /** Inputs as JSON (a single string unchanged), images replaced by `[image 1]`; empty without inputs. */
   readonly text: string;
   readonly images: readonly ImagePart[];
 }
@@ -13,8 +13,9 @@ export interface AgentInputs {
 const IMAGE_URL = /^(?:https?:\/\/|data:image\/(?:png|jpeg|gif|webp);base64,)/;
 
 /**
- * Reads `inputs`: any JSON, in which OpenAI's `{"type": "image_url", "image_url": {"url": …}}` at any depth is an image.
- * Throws `request_too_large` over {@link INPUT_LIMITS} and `invalid_request` for an image that is neither http(s) nor a data URL.
+ * Reads `inputs`: any JSON. OpenAI's `{"type": "image_url", "image_url": {"url": …}}` at any depth is an image. Throws
+ * `request_too_large` over {@link INPUT_LIMITS} and `invalid_request` for an image that is neither http(s) nor a data
+ * URL.
  */
 export function readInputs(inputs: unknown, param = 'inputs'): AgentInputs {
   if (inputs === undefined || inputs === null) return { text: '', images: [] };
@@ -27,7 +28,7 @@ export function readInputs(inputs: unknown, param = 'inputs'): AgentInputs {
   return { text, images };
 }
 
-/** The user's turn: the message, then the inputs, what is quoted, then the images. A plain string when there are none. */
+/** Builds the user's turn: message, inputs, quoted texts, images. A plain string without images. */
 export function userContent(message: string, inputs: AgentInputs, quoted = ''): string | readonly ContentPart[] {
   const text = `${inputs.text === '' ? message : `${message}\n\nInputs:\n${inputs.text}`}${quoted}`;
   return inputs.images.length === 0 ? text : [{ type: 'text', text }, ...inputs.images];

@@ -16,28 +16,30 @@ import {
   wipeUser,
 } from './session-store.ts';
 
-/** A session as one call found it. */
+/** Session as read by one call. */
 export interface OpenSession {
   readonly summary: string | undefined;
   /** Oldest first, within the limits. */
   readonly turns: readonly Turn[];
-  /** The older turns when there are more than the limits allow; empty when there is nothing to summarise. */
+  /** Older turns beyond the limits, to be summarised; may be empty. */
   readonly excess: readonly Turn[];
-  /** Puts a summary in the place of the excess turns; without one they are dropped. */
+  /** Replaces the excess turns by a summary; without one they are dropped. */
   compact(summary: string | undefined): Promise<void>;
-  /** Remembers this call's exchange, unless the session was wiped since it was opened. */
+  /** Stores this call's exchange; skipped if the session was wiped since it was opened. */
   remember(turn: Turn): Promise<void>;
 }
 
 export interface AgentMemory {
   open(principal: Principal, session: string): Promise<OpenSession>;
-  /** Forgets one session, or all of the user's; returns how many held something. A wipe wins over calls in flight. */
+  /**
+   * Deletes one session, or all of the user's; returns the number that had content. A wipe overrides calls in flight.
+   */
   wipe(principal: Principal, session?: string): Promise<number>;
-  /** How many sessions the user has. */
+  /** Number of the user's sessions. */
   count(principal: Principal): Promise<number>;
 }
 
-/** The sessions of a user, whoever paid for them. */
+/** Personal data of a user: the sessions, whichever account paid for them. */
 export function personalMemories({ count, wipe }: Pick<AgentMemory, 'count' | 'wipe'>): PersonalData {
   const sum = async (accounts: readonly string[], countOf: (account: string) => Promise<number>): Promise<number> =>
     (await Promise.all(accounts.map(countOf))).reduce((total, found) => total + found, 0);
@@ -48,16 +50,16 @@ export function personalMemories({ count, wipe }: Pick<AgentMemory, 'count' | 'w
   };
 }
 
-/** The longest text of one side of a turn, in characters. */
+/** Longest text of one side of a turn, in characters. */
 const MAX_SIDE = 4000;
 
 /**
  * Memory in a plugin's own documents. Every turn is a document, numbered by a counter, so parallel calls lose nothing.
- * Keys hold hashes of the user and the session, and their generations: a wipe raises a generation, and everything from
- * before it is out of reach at once, also what a call in flight is about to write.
+ * Keys contain hashes of the user and the session, and their generations. A wipe increments a generation, which makes
+ * everything older unreachable at once, including writes of calls in flight.
  */
 export function createAgentMemory(
-  api: Pick<PluginApi, 'instance' | 'stores'>,
+  api: { readonly instance: string; readonly stores: Pick<PluginApi['stores'], 'counters' | 'sets' | 'kept'> },
   limits: MemoryLimits,
   now: () => number = Date.now,
 ): AgentMemory {
@@ -94,7 +96,7 @@ async function openSession(
   const all = await readTurns(store, turnKeys(store, prefix, last, summarised.upTo));
   const { shown, excess } = divideTurns(all, limits);
 
-  /** Writes a document in place of others, and deletes it again when a wipe came before it. */
+  /** Writes a document in place of outdated ones, and deletes it if a wipe came first. */
   const write = async (key: string, document: StoredTurn | StoredSummary, outdated: readonly string[]) => {
     await documents.set(key, document, limits.ttlMs);
     await documents.delete(...outdated);
@@ -128,7 +130,9 @@ async function readTurns({ documents }: SessionStore, keys: readonly string[]): 
   return found.flatMap((turn, index) => (turn && 'at' in turn ? [{ key: keys[index] ?? '', turn }] : []));
 }
 
-/** The newest turns that fit; when some do not, everything but the newest half of the room is due to be summarised. */
+/**
+ * Returns the newest turns that fit. If some do not, all but the newest half of the space is returned for summarising.
+ */
 function divideTurns(
   all: readonly KeyedTurn[],
   limits: MemoryLimits,

@@ -4,7 +4,7 @@ import type { ModelCalls } from './model-calls.ts';
 import { type ModeMemory, modesOf, type StructuredDeps } from './request-structured.ts';
 import { type Emit, StepLate, type Trace } from './trace.ts';
 
-/** What every step of one request works with. */
+/** Shared state of all steps of one request. */
 export interface AgentRun {
   readonly calls: ModelCalls;
   readonly modes: ModeMemory;
@@ -15,7 +15,7 @@ export interface AgentRun {
   readonly requestId: string;
 }
 
-/** What structured requests need, with what is left of the budget: `reserve` calls stay for others. */
+/** Dependencies of structured requests with the remaining budget; `reserve` calls stay for others. */
 export function structuredDeps(run: AgentRun, signal: AbortSignal, reserve: number): StructuredDeps {
   return {
     chat: (request) => run.calls.chat(request, { signal, reserve }),
@@ -25,7 +25,7 @@ export function structuredDeps(run: AgentRun, signal: AbortSignal, reserve: numb
   };
 }
 
-/** Runs one agent's work under a deadline of its own; throws {@link StepLate} when that passes first. */
+/** Runs one agent's work under a separate deadline; throws {@link StepLate} at the deadline. */
 export async function runInTime<T>(
   agent: string,
   run: AgentRun,

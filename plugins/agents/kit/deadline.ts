@@ -4,11 +4,11 @@ export interface Deadline {
   /** Fires at the deadline, or when the parent fires. */
   readonly signal: AbortSignal;
   readonly expired: () => boolean;
-  /** Ends the timer and whatever still runs under the signal; call it when the work is done. */
+  /** Clears the timer and aborts remaining work under the signal; call it when the work is done. */
   stop(): void;
 }
 
-/** A signal that fires after `ms`, or with its parent. */
+/** Starts a deadline whose signal fires after `ms`, or with its parent. */
 export function startDeadline(parent: AbortSignal, ms: number): Deadline {
   const controller = new AbortController();
   let expired = false;
@@ -30,7 +30,7 @@ export function startDeadline(parent: AbortSignal, ms: number): Deadline {
   };
 }
 
-/** The work's result, or a rejection as soon as the signal fires, also when the work does not listen to it. */
+/** Resolves with the work's result, or rejects as soon as the signal fires, even if the work ignores it. */
 export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   let stop = () => {};
   const aborted = new Promise<never>((_, reject) => {

@@ -12,7 +12,7 @@ const WIPED = {
   properties: { message: { type: 'string' }, deleted: { type: 'integer' } },
 } as const;
 
-/** `DELETE <path>?session=`: wipes the caller's sessions, or one; `wipe` returns how many held something. */
+/** `DELETE <path>?session=`: wipes one or all of the caller's sessions; `wipe` returns the number that had content. */
 export function memoryRoute(
   path: string,
   summary: string,

@@ -9,43 +9,43 @@ import type {
 } from '../../../contract/index.ts';
 import { untilAborted } from './deadline.ts';
 
-/** What one request may spend over all its agents. */
+/** Budget of one request over all its agents. */
 export interface Budget {
   readonly maxCalls: number;
-  /** Prompt and completion tokens; no new specialist starts once they are used, the writer still may. */
+  /** Prompt and completion tokens. Once they are used no new specialist starts, but the writer may. */
   readonly maxTokens: number;
 }
 
-/** A specialist was not called because the request's budget is spent. */
+/** Thrown in place of a specialist's call when the request's budget is spent. */
 export class BudgetSpent extends Error {
   override readonly name = 'BudgetSpent';
 }
 
-/** The model calls of one request. */
+/** Model calls of one request. */
 export interface ModelCalls {
   /**
-   * One call through all hooks. `reserve` calls are left for others: when this one would take them, or the
-   * tokens are spent, it throws {@link BudgetSpent}. Calls with no reserve are refused only when no call is left.
+   * Makes one call through all hooks. `reserve` calls are kept for others: throws {@link BudgetSpent} if the call would
+   * use them, or if the tokens are spent. Calls without a reserve are refused only if no call is left.
    */
   chat(
     request: ChatRequest,
     options: { readonly signal: AbortSignal; readonly reserve?: number },
   ): Promise<ChatResponse>;
-  /** Counts a call that an agent made past `chat`, such as an embedding. */
+  /** Counts a call that an agent made by other means than `chat`, such as an embedding. */
   note(call: Call, outcome: Outcome): void;
-  /** Calls that may still be made. */
+  /** Remaining calls. */
   left(): number;
   usage(): Usage;
 }
 
-/** Who the calls are made for, and what is called with their outcomes. */
+/** Identity for the calls, and the listener for their outcomes. */
 export type CallerFacts = Pick<CallContext, 'principal' | 'requestId' | 'session' | 'onOutcome'>;
 
 /**
- * Makes the calls of one request: only the first counts as a request against the caller's limits (the rest skip `rpm`
- * and `concurrency`, their tokens and cost count always), and aborting ends the wait at once. The usage is the sum of
- * what every call came to, also of those that failed or were aborted after the provider had worked. `onAdmitted` runs
- * when the first call has its response: nothing that swallows errors may be that call, or limits would not hold.
+ * Makes the calls of one request. Only the first counts as a request towards the caller's limits: the rest skip `rpm`
+ * and `concurrency`, but their tokens and cost always count. Aborting ends the wait at once. The usage sums all calls,
+ * including those that failed or were aborted after the provider had worked. `onAdmitted` runs when the first call has
+ * its response; that call must not run in code that swallows errors, or limits would not apply.
  */
 export function createModelCalls(
   chat: PluginApi['chat'],
@@ -55,7 +55,7 @@ export function createModelCalls(
 ): ModelCalls {
   let calls = 0;
   const sum = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
-  /** Adds a call's usage once, whether its response or its outcome is here first. */
+  /** Adds a call's usage once, from its response or its outcome, whichever comes first. */
   const countOnce = () => {
     let counted = false;
     return (usage: Usage | undefined) => {

@@ -1,9 +1,9 @@
 import type { Schema } from '../../../contract/index.ts';
 
-/** Formats that strict mode knows; others are an error there. */
+/** Formats supported by strict mode; others are an error there. */
 const STRICT_FORMATS = new Set(['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'ipv4', 'ipv6', 'uuid']);
 
-/** Keywords strict mode refuses, said in words instead; the response is checked against them afterwards. */
+/** Keywords that strict mode refuses, expressed in the description; the response is checked against them later. */
 const DESCRIBED: Readonly<Record<string, (value: unknown) => string>> = Object.freeze({
   minLength: (value) => `at least ${String(value)} characters`,
   maxLength: (value) => `at most ${String(value)} characters`,
@@ -12,17 +12,17 @@ const DESCRIBED: Readonly<Record<string, (value: unknown) => string>> = Object.f
   maxProperties: () => '',
 });
 
-/** A schema as it is sent to a provider. */
+/** Schema in the form sent to a provider. */
 export interface ProviderSchema {
   readonly schema: Schema;
-  /** Whether the schema fits strict mode: every property required, nothing free-form. */
+  /** True if the schema fits strict mode: every property required, nothing free-form. */
   readonly strict: boolean;
 }
 
 /**
- * The form of a normalised schema that strict structured output takes: all properties required (optional ones nullable),
- * `additionalProperties: false`, unsupported bounds said in the description. What has no such form is sent as it is.
- *
+ * Converts a normalised schema for strict structured output: all properties required (optional ones nullable),
+ * `additionalProperties: false`, unsupported bounds moved to the description. A schema without such a form is sent
+ * unchanged.
  * Source: https://platform.openai.com/docs/guides/structured-outputs (supported schemas).
  */
 export function toProviderSchema(schema: Schema): ProviderSchema {

@@ -1,8 +1,8 @@
 import { GatewayError } from '../../../contract/index.ts';
 
 /**
- * A message as it came; throws `invalid_request` for one of spaces and invisible characters only, which would cost model
- * calls for nothing. A schema's pattern would not say what is wrong.
+ * Returns a message unchanged; throws `invalid_request` if it has only spaces and invisible characters, which would
+ * waste model calls. The error of a schema pattern would not explain the problem.
  */
 export function readMessage(message: string, hint: string): string {
   if (/[^\s\p{Cc}\p{Cf}]/u.test(message)) return message;

@@ -12,11 +12,11 @@ import {
 import { toProviderSchema } from './provider-schema.ts';
 import type { Checked } from './response-model.ts';
 
-/** What a model's result must be. */
+/** Required form of a model's result. */
 export interface ResultTarget {
-  /** Names the schema to the provider: `[a-z_]+`. */
+  /** Schema name for the provider: `[a-z_]+`. */
   readonly name: string;
-  /** Normalised; the root need not be an object. */
+  /** Normalised; the root may be of any type. */
   readonly schema: Schema;
   readonly check: (value: unknown) => Checked;
 }
@@ -30,27 +30,27 @@ interface StructuredRequest {
 
 export interface StructuredResult {
   readonly value: unknown;
-  /** The model that responded, as the provider names it. */
+  /** Model that responded, by the provider's name. */
   readonly model: string;
   readonly attempts: number;
   readonly repaired: boolean;
 }
 
-/** From the strongest to the weakest way to request JSON; every response is checked the same way. */
+/** Methods to request JSON, the most reliable first; every response is checked alike. */
 const MODES = Object.freeze(['json_schema', 'json_object', 'text'] as const);
 type Mode = (typeof MODES)[number];
 
-/** Which way each model takes, learnt from its refusals; forgotten after an hour. */
+/** JSON method per model, learnt from refusals; expires after an hour. */
 export type ModeMemory = LRUCache<string, Mode>;
 
 export function createModeMemory(): ModeMemory {
   return new LRUCache({ max: 2000, ttl: 3_600_000 });
 }
 
-/** What a memory knows of the models of one user. */
+/** Known methods for the models of one user. */
 type UserModes = Pick<Map<string, Mode>, 'get'> & { set(model: string, mode: Mode): unknown };
 
-/** The part of a memory that is one user's: a schema or a message of one must not make a model's answers worse for others. */
+/** View of the memory for one user: one user's schemas and messages must not degrade responses for others. */
 export function modesOf(memory: ModeMemory, userId: string): UserModes {
   const keyOf = (model: string): string => JSON.stringify([userId, model]);
   return {
@@ -62,16 +62,17 @@ export function modesOf(memory: ModeMemory, userId: string): UserModes {
 export interface StructuredDeps {
   readonly chat: (request: ChatRequest) => Promise<ChatResponse>;
   readonly modes: UserModes;
-  /** Whether the budget allows one more call. */
+  /** Returns true if the budget allows one more call. */
   readonly mayRetry: () => boolean;
-  /** Shown to the caller when nothing fits, so that the log can be searched. */
+  /** Shown to the caller if no response fits, so that the log can be searched. */
   readonly traceId: string;
 }
 
 /**
- * Requests a value that fits the target: by strict `json_schema` first, by `json_object` or the prompt alone where the
- * provider refuses that; then parses, repairs, validates, and requests it once more saying what was wrong. Throws
- * `provider_invalid_response` when the second response does not fit either, `content_filtered` when the model refuses.
+ * Requests a value that fits the target: by strict `json_schema` first, and by `json_object` or the prompt alone if the
+ * provider refuses that. Then parses, repairs and validates it; on failure it requests the value once more with the
+ * problem. Throws `provider_invalid_response` if the second response does not fit either, `content_filtered` if the
+ * model refuses.
  */
 export async function requestStructured(
   request: StructuredRequest,
@@ -134,7 +135,7 @@ function responseFormat(mode: Mode, wanted: Pick<ResultTarget, 'name' | 'schema'
   return { type: 'json_schema', json_schema: { name: wanted.name, schema, strict } };
 }
 
-/** Added to the system message, which is the first. */
+/** Adds the schema to the system message, which is the first. */
 function withSchemaInPrompt(messages: readonly ChatMessage[], schema: Schema): readonly ChatMessage[] {
   const order = `Answer with one JSON object and nothing else. It must fit this JSON Schema:\n${JSON.stringify(schema)}`;
   const [head, ...rest] = messages;
@@ -143,7 +144,7 @@ function withSchemaInPrompt(messages: readonly ChatMessage[], schema: Schema): r
   return [{ ...head, content: `${head.content}\n\n${order}` }, ...rest];
 }
 
-/** A 400 that names `response_format`, or names no field of ours at all. Texts of vendors are not read. */
+/** True for a 400 that names `response_format`, or no field of ours. Vendors' messages are not parsed. */
 function refusesFormat(error: unknown): boolean {
   if (!isGatewayError(error) || error.code !== 'invalid_request') return false;
   return error.param === undefined || error.param.startsWith('response_format');
@@ -180,13 +181,13 @@ function correction(response: ChatResponse, error: string): readonly ChatMessage
   ];
 }
 
-/** A model that writes prose under `json_schema` is not held to it by its provider: then the schema goes into the prompt. */
+/** Prose under `json_schema` shows that the provider does not enforce it: the schema then goes into the prompt. */
 function weakenMode(model: string, modes: UserModes): void {
   const now = modes.get(model) ?? 'json_schema';
   if (now === 'json_schema') modes.set(model, 'json_object');
 }
 
-/** Providers want an object at the root; other schemas travel in `value`. */
+/** Providers require an object at the root; other schemas are wrapped in `value`. */
 function wrap(schema: Schema): Schema {
   return { type: 'object', properties: { value: schema }, required: ['value'], additionalProperties: false };
 }
@@ -204,19 +205,19 @@ function doesNotFit(model: string, error: string, attempts: number, traceId: str
   );
 }
 
-/** A text that is longer, or JSON that is deeper, is not read: no schema of a caller needs it. */
+/** Limits of a response's text and JSON depth, beyond the needs of any caller's schema. */
 const JSON_LIMITS = Object.freeze({ characters: 262_144, depth: 64 });
 
 interface ExtractedJson {
   readonly value: unknown;
-  /** Whether the text had to be repaired to be JSON at all. */
+  /** True if the text had to be repaired to be JSON. */
   readonly repaired: boolean;
 }
 
 /**
- * The JSON in a model's text: all of it, a fenced block, or the first balanced object or list; as a last resort,
- * and only when `mayRepair`, what `jsonrepair` makes of it. Undefined when it has none. A truncated response must not
- * be repaired: it would become a valid and wrong value.
+ * Extracts the JSON in a model's text: all of it, a fenced block, or the first balanced object or list. As a last
+ * resort, and only with `mayRepair`, uses the result of `jsonrepair`. Undefined if there is no JSON. A truncated
+ * response must not be repaired: it would become a valid but wrong value.
  */
 export function extractJson(text: string, mayRepair: boolean): ExtractedJson | undefined {
   const bare = text
@@ -256,13 +257,13 @@ function repair(text: string): { readonly value: unknown } | undefined {
   }
 }
 
-/** Some models write a JSON string that holds the JSON. */
+/** Some models return the JSON within a JSON string. */
 function unquoted(value: unknown): unknown {
   if (typeof value !== 'string' || !/^\s*[{[]/.test(value)) return value;
   return parse(value)?.value ?? value;
 }
 
-/** The text from the first `{` or `[` to the bracket that closes it. */
+/** Text from the first `{` or `[` to its closing bracket. */
 function balanced(text: string): string | undefined {
   const start = text.search(/[{[]/);
   if (start < 0) return undefined;
@@ -283,7 +284,7 @@ function balanced(text: string): string | undefined {
   return undefined;
 }
 
-/** What stands between the first two fences, without the fence's language. */
+/** Text between the first two fences, without the fence's language. */
 function fencedBlock(text: string): string | undefined {
   const open = text.indexOf('```');
   const start = open < 0 ? -1 : text.indexOf('\n', open);

@@ -3,15 +3,15 @@ import { startDeadline, untilAborted } from './deadline.ts';
 import type { Emit } from './trace.ts';
 
 /**
- * Runs one request under one deadline and sends its response: as JSON, or with `stream` as events that end with `result`
- * or `error`. What fails before the first agent is done gets its HTTP status either way.
+ * Runs one request under one deadline and sends its response: as JSON, or with `stream` as events that end with
+ * `result` or `error`. Failures before the first agent finishes have an HTTP status in both cases.
  */
 export async function respondInTime(
   ctx: RouteContext,
   options: {
     readonly timeoutMs: number;
     readonly stream: boolean;
-    /** Changes the error that ends an open stream; default: the error as it is. */
+    /** Converts the error that ends an open stream; default: no change. */
     readonly publicError?: (error: unknown) => unknown;
   },
   work: (signal: AbortSignal, emit: Emit) => Promise<object>,
@@ -22,7 +22,7 @@ export async function respondInTime(
   try {
     const result = await untilAborted(work(deadline.signal, emit), deadline.signal);
     const cost = costOf(ctx.state.outcomes);
-    // The head of a stream is gone before anything is known of its cost.
+    // Stream headers are sent before any cost is known.
     if (stream) stream.send('result', { ...result, cost_usd: cost });
     else {
       ctx.set('x-tollgate-cost-usd', cost);
@@ -38,7 +38,7 @@ export async function respondInTime(
   }
 }
 
-/** What all calls of a request cost by the price table; `unknown` when a price is not known. */
+/** Cost of all calls of a request by the price table; `unknown` if a price is missing. */
 function costOf(outcomes: RouteContext['state']['outcomes'] = []): string {
   const costs = outcomes.flatMap(({ outcome }) => (outcome.usage ? [outcome.cost] : []));
   const known = costs.filter((cost) => cost !== undefined);
@@ -46,8 +46,8 @@ function costOf(outcomes: RouteContext['state']['outcomes'] = []): string {
 }
 
 /**
- * Server-sent events on a Koa response; each one's data is an object that also holds its `type`. The head is sent with the
- * first event that is not held back: until then errors get a status, from then on they are events.
+ * Server-sent events on a Koa response; each one's data is an object that also contains its `type`. Headers are sent
+ * with the first event that is not held back. Errors have a status before, and are events afterwards.
  */
 function openEventStream(ctx: RouteContext) {
   const held: string[] = [];
@@ -61,7 +61,7 @@ function openEventStream(ctx: RouteContext) {
   return {
     isOpen: () => writer !== undefined,
     send(event: string, data: object): void {
-      // An agent that does not stop at once may still send something.
+      // An agent that does not stop at once may still send events.
       if (ended) return;
       held.push(`event: ${event}\ndata: ${JSON.stringify({ type: event, ...data })}\n\n`);
       if (isHeld(event, data) && !writer) return;
@@ -75,7 +75,7 @@ function openEventStream(ctx: RouteContext) {
   };
 }
 
-/** Events that are held back until one agent is done: a call that fails at once gets its status. */
+/** Events held back until one agent is done, so that an early failure has an HTTP status. */
 function isHeld(event: string, data: object): boolean {
   return event === 'agent.started' || (event === 'agent.finished' && 'status' in data && data.status !== 'ok');
 }

@@ -7,35 +7,35 @@ import { isJsonSchema, objectToSchema } from './shape-schema.ts';
 
 export type Checked =
   | { readonly ok: true; readonly value: unknown }
-  /** `error` says what does not fit, in words a model can act on. */
+  /** `error` describes the mismatch, so that a model can correct it. */
   | { readonly ok: false; readonly error: string };
 
-/** A schema that a model is given, and its responses are checked against. */
+/** Schema for a model, and the check of its responses. */
 export interface CheckedSchema {
-  /** Normalised: no `$ref`, known keywords only. */
+  /** Normalised: no `$ref`, supported keywords only. */
   readonly schema: Schema;
-  /** Takes off what strict mode added, then validates. */
+  /** Removes additions of strict mode, then validates. */
   readonly check: (value: unknown) => Checked;
 }
 
-/** The most elements in one list of a response: what `uniqueItems` may have to compare. */
+/** Maximum elements of a list in a response, which bounds the comparisons of `uniqueItems`. */
 const MAX_LIST = 5000;
 
-/** Formats that are checked; any other is a hint. */
+/** Checked formats; any other is a hint. */
 const FORMATS = Object.freeze(
   Object.fromEntries(Object.entries(STANDARD_FORMATS).map(([name, { accepts }]) => [name, accepts])),
 );
 
 export interface SchemaReader {
-  /** A `response_model`: JSON Schema, OpenAI's `response_format` wrapper, or a plain shape. */
+  /** Reads a `response_model`: JSON Schema, OpenAI's `response_format` wrapper, or a plain shape. */
   readModel(value: Readonly<Record<string, unknown>>, param: string): CheckedSchema;
-  /** A JSON Schema. */
+  /** Reads a JSON Schema. */
   readSchema(value: Schema, param: string): CheckedSchema;
 }
 
 /**
- * Makes a reader that remembers the last 200 compiled schemas. Throws `invalid_request` with the path of what cannot be
- * used. Each schema is compiled by an Ajv of its own: schemas of callers never meet, and never stay.
+ * Creates a reader that caches the last 200 compiled schemas. Throws `invalid_request` with the path of unsupported
+ * parts. Each schema is compiled by a separate Ajv, so callers' schemas never mix or accumulate.
  */
 export function createSchemaReader(): SchemaReader {
   const known = new LRUCache<string, CheckedSchema>({ max: 200 });
@@ -55,7 +55,7 @@ export function createSchemaReader(): SchemaReader {
   };
 }
 
-/** Loads Ajv with the first schema that comes: it takes long, and a start does not need it. */
+/** Loads Ajv with the first schema: loading is slow, and a start does not need it. */
 function createAjv(options: Options): Ajv2020 {
   const ajv = createRequire(import.meta.url)('ajv/dist/2020.js') as typeof import('ajv/dist/2020.js');
   return new ajv.Ajv2020(options);
@@ -126,8 +126,8 @@ function hasLongList(value: unknown): boolean {
 }
 
 /**
- * A model's value without what strict mode made it add: nulls for optional properties that may not be null, and
- * properties that a closed object does not have. Changes nothing else; the result still has to be validated.
+ * Removes additions of strict mode from a model's value: nulls for optional properties that are not nullable, and
+ * undeclared properties of closed objects. Changes nothing else; the result must still be validated.
  */
 function fitValue(value: unknown, schema: Schema): unknown {
   const node = chooseBranch(value, schema);
@@ -152,8 +152,8 @@ function fitValue(value: unknown, schema: Schema): unknown {
 }
 
 /**
- * The branch of `anyOf`/`oneOf` that the value seems to mean: its constants agree, its required keys are there, and the
- * fewest other keys are left over. An empty schema, which changes nothing, when no branch is meant.
+ * Chooses the `anyOf`/`oneOf` branch for a value: its constants match, its required keys exist, and the fewest other
+ * keys remain. Returns an empty schema, which changes nothing, if no branch fits.
  */
 function chooseBranch(value: unknown, schema: Schema): Schema {
   const branches = leaves(schema);
@@ -169,7 +169,7 @@ function chooseBranch(value: unknown, schema: Schema): Schema {
   return meant.sort((one, other) => one.spare - other.spare)[0]?.branch ?? {};
 }
 
-/** The alternatives of a schema, through any nesting of `anyOf`, `oneOf` and a lone `allOf`. */
+/** Lists the alternatives of a schema, through any nesting of `anyOf`, `oneOf` and a single `allOf`. */
 function leaves(schema: Schema): readonly Schema[] {
   const branches = schema['anyOf'] ?? schema['oneOf'];
   if (Array.isArray(branches)) return branches.flatMap((branch) => leaves(readObject(branch)));
@@ -179,7 +179,7 @@ function leaves(schema: Schema): readonly Schema[] {
   return parts.length === 1 ? leaves({ ...readObject(parts[0]), ...rest }) : [{}];
 }
 
-/** Properties that may have one value only, with that value. */
+/** Properties with only one allowed value, with that value. */
 function constantsOf(branch: Schema): readonly (readonly [string, unknown])[] {
   return Object.entries(readObject(branch['properties'])).flatMap(([name, field]): (readonly [string, unknown])[] => {
     const { const: only, enum: few } = readObject(field);
@@ -197,7 +197,7 @@ function hasRequired(value: object, branch: Schema): boolean {
   return required.every((name) => Object.hasOwn(value, String(name)));
 }
 
-/** Keys that say something and that the branch does not have. */
+/** Number of keys with a value that the branch does not declare. */
 function countSpare(value: object, branch: Schema): number {
   const properties = readObject(branch['properties']);
   return Object.entries(value).filter(([name, field]) => field !== null && !Object.hasOwn(properties, name)).length;
@@ -211,10 +211,10 @@ function allowsNull(schema: Schema): boolean {
   return type === undefined ? Object.keys(schema).length === 0 : [type].flat().includes('null');
 }
 
-/** What a caller's schema may cost: compiled code grows with it, and validating runs on everybody's event loop. */
+/** Limits of a caller's schema: compiled code grows with it, and validation blocks the event loop. */
 const SCHEMA_LIMITS = Object.freeze({ bytes: 65_536, properties: 500, depth: 10, nodes: 2000 });
 
-/** Keywords kept as they are; Ajv's meta-schema checks their values. */
+/** Keywords passed unchanged; Ajv's meta-schema checks their values. */
 const PLAIN = new Set(
   (
     'title description type enum const format minimum maximum exclusiveMinimum exclusiveMaximum multipleOf ' +
@@ -222,7 +222,7 @@ const PLAIN = new Set(
   ).split(' '),
 );
 
-/** Keywords that assert something this subset does not check; dropping them in silence would break the promise. */
+/** Assertions that this subset does not check. Ignoring them silently would break the guarantee. */
 const REFUSED = new Set(
   (
     'pattern patternProperties not if then else contains minContains maxContains propertyNames dependencies ' +
@@ -232,7 +232,7 @@ const REFUSED = new Set(
 
 interface Walk {
   readonly root: Schema;
-  /** Where the caller finds the schema, such as `response_model`. */
+  /** Position of the schema in the request, such as `response_model`. */
   readonly base: string;
   nodes: number;
   properties: number;
@@ -241,14 +241,15 @@ interface Walk {
 interface Place {
   readonly param: string;
   readonly depth: number;
-  /** References being followed; meeting one again means the schema is recursive. */
+  /** References being resolved; a repeated one means that the schema is recursive. */
   readonly refs: readonly string[];
 }
 
 /**
- * A caller's JSON Schema as a small, closed tree: local `$ref`s put in place, annotations that say nothing dropped,
- * older spellings (`definitions`, tuple `items`, `nullable`) made new. Throws `invalid_request` with the path
- * (`response_model.properties.x`) for what is over {@link SCHEMA_LIMITS}, recursive, remote or a regular expression.
+ * Normalises a caller's JSON Schema to a small, closed tree: inlines local `$ref`s, drops annotations without effect,
+ * and converts older spellings (`definitions`, tuple `items`, `nullable`). Throws `invalid_request` with the path
+ * (`response_model.properties.x`) for schemas over {@link SCHEMA_LIMITS}, recursion, remote references and regular
+ * expressions.
  */
 function normaliseSchema(schema: Schema, base: string): Schema {
   const bytes = Buffer.byteLength(JSON.stringify(schema));
@@ -319,7 +320,7 @@ function visitProperties(properties: unknown, place: Place, walk: Walk): Schema 
   );
 }
 
-/** Puts the referenced schema in place; constraints next to the reference still apply. */
+/** Inlines the referenced schema; constraints next to the reference still apply. */
 function withReference(ref: string, siblings: Schema, place: Place, walk: Walk): Schema {
   const param = `${place.param}.$ref`;
   if (!ref.startsWith('#/')) return refuse(param, 'must be local, such as "#/$defs/item", and not to the whole schema');

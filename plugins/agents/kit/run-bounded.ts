@@ -1,4 +1,4 @@
-/** Runs the tasks, at most `limit` at a time, and returns their outcomes in the order of the tasks. */
+/** Runs the tasks, at most `limit` concurrently, and returns their outcomes in order. */
 export async function runBounded<T>(
   tasks: readonly (() => Promise<T>)[],
   limit: number,

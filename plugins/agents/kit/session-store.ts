@@ -1,6 +1,6 @@
 import type { AccountDocuments, Counters, Sets } from '../../../contract/index.ts';
 
-/** One exchange, as later calls see it. */
+/** One exchange, as shown to later calls. */
 export interface Turn {
   readonly message: string;
   /** The result's content as JSON. */
@@ -11,18 +11,18 @@ export type StoredTurn = Turn & { readonly at: number };
 export type StoredSummary = { readonly summary: string | undefined; readonly upTo: number };
 
 export interface MemoryLimits {
-  /** Turns that agents are shown word for word. */
+  /** Maximum turns that agents get verbatim. */
   readonly turns: number;
-  /** Bytes of them together. */
+  /** Maximum bytes of these turns together. */
   readonly bytes: number;
-  /** Sessions of one user; the one that was silent longest makes room. */
+  /** Maximum sessions of one user; the least recently used one is evicted. */
   readonly sessions: number;
   readonly ttlMs: number;
 }
 
 type Stored = StoredTurn | StoredSummary;
 
-/** The documents of one account's sessions. */
+/** Session documents of one account. */
 interface SessionDocuments {
   get(key: string): Promise<Stored | undefined>;
   getMany(keys: readonly string[]): Promise<readonly (Stored | undefined)[]>;
@@ -30,7 +30,10 @@ interface SessionDocuments {
   delete(...keys: readonly string[]): Promise<unknown>;
 }
 
-/** They are among what the account keeps: those that were written least recently go when that is too much. */
+/**
+ * Session documents count towards the account's stored documents: the least recently written ones are evicted above the
+ * limit.
+ */
 export function sessionDocuments(kept: AccountDocuments, account: string): SessionDocuments {
   const keyOf = (key: string): string => `memory.${key}`;
   return {
@@ -41,7 +44,7 @@ export function sessionDocuments(kept: AccountDocuments, account: string): Sessi
   };
 }
 
-/** Where sessions are kept. */
+/** Storage of sessions. */
 export interface SessionStore {
   readonly instance: string;
   readonly documents: SessionDocuments;
@@ -50,16 +53,16 @@ export interface SessionStore {
   readonly limits: MemoryLimits;
 }
 
-/** The names under which one session is kept; user and session are hashes. */
+/** Storage names of one session; user and session are hashes. */
 export interface SessionNames {
   readonly session: string;
-  /** The set of the user's sessions; also the counter that a wipe of them all raises. */
+  /** Set of the user's sessions; also the counter of wipes of all of them. */
   readonly list: string;
-  /** The counter that a wipe of this session raises. */
+  /** Counter of wipes of this session. */
   readonly wipes: string;
-  /** The counter of its turns. */
+  /** Counter of its turns. */
   readonly turns: string;
-  /** What the keys of its documents begin with; the generation follows. */
+  /** Prefix of its documents' keys; the generation follows. */
   readonly documents: string;
 }
 
@@ -72,24 +75,24 @@ export function nameSession({ instance }: SessionStore, user: string, session: s
   return { session, list, wipes, turns: `${wipes}.turns`, documents: `${instance}.${user}.${session}` };
 }
 
-/** What the keys of the session's documents begin with now. A wipe changes it, so what was written before is out of reach. */
+/** Current prefix of the session's document keys. A wipe changes it, so that older documents are unreachable. */
 export async function readPrefix({ counters }: SessionStore, names: SessionNames): Promise<string> {
   const [all, one] = await Promise.all([counters.next(names.list, 0), counters.next(names.wipes, 0)]);
   return `${names.documents}.${all}.${one}`;
 }
 
-/** Keys of all turns after a number that can still exist, oldest first. */
+/** Keys of all turns after a number that may still exist, oldest first. */
 export function turnKeys({ limits }: SessionStore, prefix: string, last: number, after = 0): readonly string[] {
   const from = Math.max(after, last - limits.turns * BACKLOG) + 1;
   return Array.from({ length: Math.max(0, last - from + 1) }, (_, index) => `${prefix}.${from + index}`);
 }
 
-/** The key of the turn that the turn with this number pushes out. */
+/** Key of the turn that the turn with this number replaces. */
 export function outdatedKey({ limits }: SessionStore, prefix: string, number: number): string {
   return `${prefix}.${number - limits.turns * BACKLOG}`;
 }
 
-/** Puts a session into its user's list; when there are too many, the one that was silent longest is wiped. */
+/** Adds a session to its user's list; above the limit the least recently used one is wiped. */
 export async function listSession(store: SessionStore, user: string, names: SessionNames): Promise<void> {
   const { sets, limits } = store;
   if ((await sets.add(names.list, names.session, limits.sessions)) !== 'full') return;
@@ -112,7 +115,7 @@ async function listNames(store: SessionStore, user: string): Promise<readonly Se
   return sessions.map((session) => nameSession(store, user, session));
 }
 
-/** Wipes one session; returns 1 when it held something, else 0. */
+/** Wipes one session; returns 1 if it had content, else 0. */
 export async function wipeSession(store: SessionStore, names: SessionNames): Promise<number> {
   if (!(await store.sets.has(names.list, names.session))) return 0;
   const prefix = await readPrefix(store, names);
@@ -120,7 +123,7 @@ export async function wipeSession(store: SessionStore, names: SessionNames): Pro
   return (await deleteSession(store, names, prefix)) ? 1 : 0;
 }
 
-/** Wipes all sessions of a user; returns how many held something. */
+/** Wipes all sessions of a user; returns the number that had content. */
 export async function wipeUser(store: SessionStore, user: string): Promise<number> {
   const sessions = await listNames(store, user);
   const prefixes = await Promise.all(sessions.map((names) => readPrefix(store, names)));
@@ -129,7 +132,7 @@ export async function wipeUser(store: SessionStore, user: string): Promise<numbe
   return held.filter(Boolean).length;
 }
 
-/** Deletes the documents of a session under a prefix; returns whether there were any. */
+/** Deletes the documents of a session under a prefix; returns true if there were any. */
 async function deleteSession(store: SessionStore, names: SessionNames, prefix: string): Promise<boolean> {
   const last = await store.counters.next(names.turns, 0);
   const keys = [`${prefix}.summary`, ...turnKeys(store, prefix, last)];

@@ -1,6 +1,6 @@
 import { GatewayError, isObject, type Schema } from '../../../contract/index.ts';
 
-/** Words of the plain shape and the schema each stands for. */
+/** Words of the plain shape with their schemas. */
 const TYPES: Readonly<Record<string, Schema>> = Object.freeze({
   string: { type: 'string' },
   str: { type: 'string' },
@@ -23,7 +23,7 @@ const TYPES: Readonly<Record<string, Schema>> = Object.freeze({
 
 const JSON_TYPES = new Set(['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']);
 
-/** What may stand next to `type` for a nested object to be read as JSON Schema and not as a shape with a field `type`. */
+/** Keywords next to `type` that make a nested object JSON Schema, and not a shape with a field `type`. */
 const SCHEMA_WORDS = new Set(
   (
     'type title description enum const default examples format items prefixItems properties required additionalProperties ' +
@@ -32,25 +32,25 @@ const SCHEMA_WORDS = new Set(
   ).split(' '),
 );
 
-/** Keywords of maps and lists that are values of another kind than the types of a plain shape's fields. */
+/** Keywords of maps and lists whose values are not the types of a plain shape's fields. */
 const OF_CONTAINERS: readonly string[] = [
   ...['additionalProperties', 'minProperties', 'maxProperties', 'required'],
   ...['items', 'prefixItems', 'minItems', 'maxItems', 'uniqueItems'],
 ];
 
-/** A plain shape's field is a text, mostly. */
+/** Most fields of a plain shape are texts. */
 function isKeyword(value: unknown): boolean {
   return value !== undefined && typeof value !== 'string';
 }
 
-/** Whether a `response_model` is JSON Schema; anything else is a plain shape. */
+/** True if a `response_model` is JSON Schema; anything else is a plain shape. */
 export function isJsonSchema(value: Readonly<Record<string, unknown>>): boolean {
   if ('$schema' in value || '$ref' in value || '$defs' in value) return true;
   if (value['type'] === 'object' && isObject(value['properties'])) return true;
   if (value['type'] === 'array' && isObject(value['items'])) return true;
   if (isObject(value['properties']) && Array.isArray(value['required'])) return true;
   const words = Object.keys(value);
-  // Such as `{"type": "object", "additionalProperties": {"type": "number"}}`, a map.
+  // Example: `{"type": "object", "additionalProperties": {"type": "number"}}`, a map.
   if (['object', 'array'].includes(String(value['type'])) && OF_CONTAINERS.some((word) => isKeyword(value[word])))
     return words.every((word) => SCHEMA_WORDS.has(word));
   const combines = ['anyOf', 'oneOf', 'allOf'].some((word) => Array.isArray(value[word]));
@@ -58,8 +58,8 @@ export function isJsonSchema(value: Readonly<Record<string, unknown>>): boolean 
 }
 
 /**
- * A plain shape as JSON Schema: `{"answer": "string", "steps": ["string"], "mood?": "calm | tense", "n": "int - how many"}`.
- * The grammar is in docs/plugins/agents.md. Throws `invalid_request` with the path for what is no shape.
+ * Converts a plain shape to JSON Schema: `{"answer": "string", "steps": ["string"], "mood?": "calm | tense", "n": "int
+ * - how many"}`. Grammar: docs/plugins/agents.md. Throws `invalid_request` with the path for an invalid shape.
  */
 export function shapeToSchema(shape: unknown, param: string): Schema {
   if (typeof shape === 'string') return wordToSchema(shape, param);
@@ -71,7 +71,7 @@ export function shapeToSchema(shape: unknown, param: string): Schema {
   return isNestedSchema(shape) ? shape : objectToSchema(shape, param);
 }
 
-/** An object all of whose keys are required unless they end in `?`. */
+/** Converts an object; keys are required except those that end in `?`. */
 export function objectToSchema(shape: Readonly<Record<string, unknown>>, param: string): Schema {
   const fields = Object.entries(shape).map(([key, value]) => {
     const optional = key.length > 1 && key.endsWith('?');
@@ -99,7 +99,10 @@ function listToSchema(list: readonly unknown[], param: string): Schema {
   );
 }
 
-/** `string`, `int?`, `string[]`, `a | b`, each with an optional ` - description`; any other text describes a string. */
+/**
+ * Parses `string`, `int?`, `string[]`, `a | b`, each with an optional ` - description`; any other text is the
+ * description of a string.
+ */
 function wordToSchema(text: string, param: string): Schema {
   const described = /^([^:]{1,200}?)(?:\s+-\s+|:\s+)(.+)$/s.exec(text);
   const type = described?.[1] === undefined ? undefined : typeToSchema(described[1]);
@@ -133,10 +136,10 @@ function typeToSchema(text: string): Schema | undefined {
   return Object.hasOwn(TYPES, word.toLowerCase()) ? TYPES[word.toLowerCase()] : undefined;
 }
 
-/** `List[str]`, `Array<number>`, `Optional[int]`, `Dict[str, float]`: as typed languages write types. */
+/** `List[str]`, `Array<number>`, `Optional[int]`, `Dict[str, float]`: types as in typed languages. */
 const GENERIC = /^([A-Za-z]{1,20})\s*[[<](.{1,500})[\]>]$/s;
 
-/** Undefined for a type that is not known, or of other types that are not. */
+/** Undefined for an unknown type, also as an argument. */
 function genericToSchema(name: string, parts: readonly string[]): Schema | undefined {
   const [first, second] = parts.map((part) => typeToSchema(part));
   const lower = name.toLowerCase();
@@ -151,7 +154,7 @@ function genericToSchema(name: string, parts: readonly string[]): Schema | undef
 const LISTS: ReadonlySet<string> = new Set(['list', 'array', 'set', 'sequence', 'iterable', 'readonlyarray']);
 const MAPS: ReadonlySet<string> = new Set(['dict', 'map', 'mapping', 'record']);
 
-/** The arguments of a generic type; commas inside of brackets belong to theirs. */
+/** Splits the arguments of a generic type; commas inside brackets belong to nested types. */
 function splitArguments(text: string): readonly string[] {
   const parts = [''];
   let depth = 0;

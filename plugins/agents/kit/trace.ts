@@ -3,26 +3,26 @@ import { BudgetSpent } from './model-calls.ts';
 
 export type TraceStatus = 'ok' | 'failed' | 'late' | 'skipped';
 
-/** One step of a request, as the caller sees it: who, how it ended, how long; never a prompt. */
+/** One step of a request for the caller: agent, status and duration; never a prompt. */
 export interface TraceEntry {
   readonly agent: string;
   readonly status: TraceStatus;
   readonly ms: number;
   readonly round?: number;
-  /** The error's code. */
+  /** Error code. */
   readonly error?: string;
 }
 
-/** Receives `agent.started`, `agent.message` and `agent.finished`. */
+/** Sends `agent.started`, `agent.message` and `agent.finished`. */
 export type Emit = (event: string, data: object) => void;
 
 export interface Trace {
   readonly entries: readonly TraceEntry[];
-  /** Runs one step and notes it; what it throws is noted and thrown on. */
+  /** Runs one step and records it; errors are recorded and rethrown. */
   step<T>(agent: string, work: () => Promise<T>, round?: number): Promise<T>;
 }
 
-/** A step did not end before its own deadline. */
+/** Thrown when a step exceeds its own deadline. */
 export class StepLate extends Error {
   override readonly name = 'StepLate';
 }

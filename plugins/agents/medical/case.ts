@@ -12,7 +12,7 @@ import type { Rule } from './rules/index.ts';
 export const URGENCIES = Object.freeze(['unknown', 'self_care', 'routine', 'soon', 'urgent', 'emergency'] as const);
 export type Urgency = (typeof URGENCIES)[number];
 
-/** A passage of the knowledge base. */
+/** Passage of the knowledge base. */
 export interface KnownSource {
   readonly id: string;
   readonly title: string;
@@ -21,16 +21,16 @@ export interface KnownSource {
   readonly location: unknown;
 }
 
-/** One request, read and screened. */
+/** Request after reading and screening. */
 export interface MedicalCase {
   readonly model: string;
   readonly message: string;
   readonly patient: Patient;
-  /** Rules that hold. */
+  /** Rules that apply. */
   readonly flags: readonly Rule[];
-  /** The language of what the rules found. */
+  /** Language in which the rules matched. */
   readonly flagLanguage: Language | undefined;
-  /** The caller's own shape, when there is one. */
+  /** The caller's own `response_model`, if any. */
   readonly target: ResultTarget | undefined;
   readonly history: { readonly summary?: string | undefined; readonly turns: readonly Turn[] };
 }
@@ -44,18 +44,18 @@ export interface MedicalRun extends AgentRun {
 /** Calls kept for writing, reviewing, rewriting and reviewing again. */
 export const LAST_WORD_CALLS = 8;
 
-/** The instructions of one agent, in addition to the case. */
+/** Instructions for one agent, in addition to the case. */
 export interface Prompt {
-  /** Words of ours: nothing that a person, a document or a model wrote. */
+  /** Our own text: nothing written by a person, a document or a model. */
   readonly order: readonly (string | undefined)[];
-  /** What documents and models wrote, each with what it is. */
+  /** Texts of documents and models, each with its description. */
   readonly data?: readonly Quoted[];
   readonly sources?: readonly KnownSource[];
 }
 
 /**
- * The messages of one agent: its order as the system's, the session so far, and the person's message, on which everything
- * follows that others wrote.
+ * Builds the messages for one agent: its order as system message, the session so far, and the person's message followed
+ * by all other texts.
  */
 export function caseMessages(
   medicalCase: MedicalCase,
@@ -85,7 +85,7 @@ export function caseMessages(
   ];
 }
 
-/** The more urgent of several. */
+/** Most urgent of several. */
 export function mostUrgent(...urgencies: readonly Urgency[]): Urgency {
   return URGENCIES[Math.max(...urgencies.map((one) => URGENCIES.indexOf(one)))] ?? 'unknown';
 }

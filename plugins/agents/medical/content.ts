@@ -9,7 +9,7 @@ export interface ReportedFlag {
   readonly id: string;
   readonly sign: string;
   readonly advice: string;
-  /** Where the rule comes from; absent for what the triage model found. */
+  /** Source of the rule; absent for findings of the triage model. */
   readonly source?: Rule['source'];
 }
 
@@ -24,20 +24,20 @@ export interface MedicalContent {
   readonly disclaimer: string;
 }
 
-/** The part of an answer that rules decide. */
+/** Part of an answer that rules decide. */
 export interface SafetyPart {
   readonly urgency: Urgency;
-  /** What the notice is about. */
+  /** Kinds of danger that the notice covers. */
   readonly kinds: readonly Rule['kind'][];
-  /** Reported first when there is a danger sign. */
+  /** Shown first if there is a danger sign. */
   readonly notice: string | undefined;
-  /** What to do at once, in addition to the notice. */
+  /** Immediate steps, in addition to the notice. */
   readonly steps: readonly string[];
   readonly red_flags: readonly ReportedFlag[];
   readonly disclaimer: string;
 }
 
-/** What is reported whatever the models write: urgency that only rises, the notice, danger signs, the disclaimer. */
+/** Creates the part that models cannot change: urgency that only rises, notice, danger signs, disclaimer. */
 export function safetyPart(
   { flags }: MedicalCase,
   triage: Pick<Triage, 'urgency' | 'red_flags' | 'self_harm'> | undefined,
@@ -76,7 +76,7 @@ function kindsOf(flags: readonly Rule[], urgency: Urgency, selfHarm: boolean): r
   return [...kinds];
 }
 
-/** The content of an answer: the draft, raised to what the rules say. */
+/** Completes the draft with the results of the rules. */
 export function completeContent(
   draft: Draft,
   safety: SafetyPart,
@@ -100,8 +100,8 @@ export function completeContent(
 }
 
 /**
- * The answer that needs no model: the notice where there is a danger sign, otherwise that none can be given. Then no one has
- * judged how urgent it is: what is less than urgent is unknown.
+ * Answer without a model: the notice for a danger sign, otherwise that no answer is available. The urgency was then not
+ * assessed: anything less than urgent is unknown.
  */
 export function fixedContent(safety: SafetyPart, notices: Notices): MedicalContent {
   const { notice, urgency } = safety;

@@ -5,7 +5,7 @@ import { type ResultTarget, requestStructured } from '../kit/request-structured.
 import { caseMessages, type KnownSource, type MedicalCase, type MedicalRun, URGENCIES, type Urgency } from './case.ts';
 import type { Opinion } from './panel.ts';
 
-/** What the writer proposes; rules complete it and reviewers release it. */
+/** Proposal of the writer; rules complete it and reviewers release it. */
 export interface Draft {
   readonly urgency: Urgency;
   readonly summary: string;
@@ -30,7 +30,7 @@ An urgent-care notice and a disclaimer are added by others. Opinions and sources
 
 const REWRITE = `A first version was not released. Write it so that none of the reasons, which follow as data, holds any more.`;
 
-/** Writes the answer, or writes it again so that the objections no longer hold. */
+/** Writes the answer, or rewrites it to resolve the objections. */
 export async function writeDraft(
   medicalCase: MedicalCase,
   opinions: readonly Opinion[],

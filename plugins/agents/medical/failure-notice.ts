@@ -2,7 +2,7 @@ import { GatewayError, toGatewayError } from '../../../contract/index.ts';
 import type { Notices } from './notices.ts';
 import type { Rule } from './rules/index.ts';
 
-/** Errors that carry a notice already. */
+/** Errors that already contain a notice. */
 const noticed = new WeakSet<GatewayError>();
 
 export function hasNotice(error: GatewayError): boolean {
@@ -10,8 +10,8 @@ export function hasNotice(error: GatewayError): boolean {
 }
 
 /**
- * An error that tells the person what to do: the notice of the danger signs, or that no answer can be given, and the
- * emergency number of the country. Code, status and headers stay.
+ * Adds advice to an error: the notice of the danger signs, or that no answer is available, and the country's emergency
+ * number. Code, status and headers are unchanged.
  */
 export function withNotice(thrown: unknown, notices: Notices, kinds: readonly Rule['kind'][]): GatewayError {
   const error = toGatewayError(thrown);

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import {
+  type ApiOfKind,
   definePlugin,
-  type PluginApi,
   type PluginConfig,
   parseDuration,
   type RefusedRequest,
@@ -37,7 +37,7 @@ import { MEDICAL_REQUEST, type MedicalRequestBody, type Patient } from './reques
 import { INFANT_YEARS, RULES, type Rule, SIGNS_TOGETHER } from './rules/index.ts';
 import { runMedical } from './run-medical.ts';
 
-/** What people say in each language. How entries are written: `engine/phrases.ts`. */
+/** Vocabulary of each language. Syntax of entries: `engine/phrases.ts`. */
 export const LEXICONS: Readonly<Record<Language, Lexicon>> = Object.freeze({
   en: { language: 'en', ...en },
   de: { language: 'de', ...de },
@@ -46,13 +46,13 @@ export const LEXICONS: Readonly<Record<Language, Lexicon>> = Object.freeze({
   it: { language: 'it', ...it },
 });
 
-/** The lexicons made ready for search. */
+/** Lexicons prepared for search. */
 export const COMPILED = compileLexicons(LEXICONS);
 
-/** What the rules say to a message. */
+/** Result of the rules for a message. */
 interface Screening {
   readonly flags: readonly Rule[];
-  /** The language in which most rules were found; undefined when none was. */
+  /** Language in which most rules matched; undefined without a match. */
   readonly language: Language | undefined;
 }
 
@@ -60,11 +60,11 @@ const CONDITIONS: ReadonlyMap<Rule, readonly Condition[]> = new Map(
   RULES.map((rule) => [rule, rule.when.map(parseCondition)]),
 );
 
-/** What a list of illnesses and medicines says about the person, whenever it was written. */
+/** Risks taken from the patient's lists of illnesses and medicines, at whatever time they were written. */
 const RISKS = Object.freeze(['thinner', 'diabetic', 'asthma', 'immune', 'pacemaker', 'pregnant', 'insulin']);
 const CHILD_YEARS = 12;
 
-/** Where no rule of emergencies holds, less says nothing: weights are rounded. */
+/** Least weight that counts without a matching emergency rule: weights are rounded. */
 export const LEAST_WEIGHT = 0.1;
 
 interface Found {
@@ -72,17 +72,21 @@ interface Found {
   readonly reading: Reading;
 }
 
-/** What the rules find in a message, and what its readings are weighed by. */
+/** Matches of the rules in a message, and the features for weighing. */
 interface Findings {
   readonly found: readonly Found[];
-  /** For each reading that counts; empty where rules alone decide: the message is long, or a list of the patient's has a sign. */
+  /**
+   * Features of each relevant reading; empty if rules alone decide: for a long message, or a sign in one of the
+   * patient's lists.
+   */
   readonly features: readonly (readonly string[])[];
   readonly language: Language | undefined;
 }
 
 /**
- * What is reported of what a caller wrote, by text alone: no network, the same every time. The rules that hold, unless all that is found weighs
- * against an emergency and no one wants to know what to do; and where no rule of emergencies holds and it weighs for one, that.
+ * Screens the caller's texts deterministically, without a network. Returns the rules that match, except when all
+ * findings weigh against an emergency and the text asks for no advice. If no emergency rule matches but the weight
+ * indicates one, returns {@link SIGNS_TOGETHER}.
  */
 export function screen(message: string, patient: Patient = {}): Screening {
   const { found, features, language } = findSigns(message, patient);
@@ -95,7 +99,7 @@ export function screen(message: string, patient: Patient = {}): Screening {
   return { flags: [...flags, SIGNS_TOGETHER], language: known ?? language };
 }
 
-/** What rules find before it is weighed; for the weights. */
+/** Rule matches before weighing, for the training of weights. */
 export function findSigns(message: string, patient: Patient = {}): Findings {
   const languages = likelyLanguages(message);
   const facts = factsOf(patient);
@@ -104,7 +108,7 @@ export function findSigns(message: string, patient: Patient = {}): Findings {
   const others = languages.filter(({ isMain }) => !isMain).map(read);
   const lists = readHistory(patient, facts);
   const found = RULES.flatMap((rule) => {
-    // What the main language names as denied or past is not found in one that only looks like it.
+    // A denial or past mention in the main language overrides a match in one that only looks like it.
     const isKnown = main.some((reading) => CONDITIONS.get(rule)?.some((one) => isNamed(one, reading, facts)));
     const readings = [...main, ...(isKnown ? [] : others), ...lists];
     const where = readings.find((reading) => isFound(rule, reading, facts));
@@ -122,7 +126,7 @@ function isFound(rule: Rule, reading: Reading, facts: ReadonlySet<string>): bool
   return CONDITIONS.get(rule)?.some((condition) => holds(condition, reading, facts)) ?? false;
 }
 
-/** What is known of the person in addition to the message. */
+/** Facts about the person in addition to the message. */
 function factsOf({ age, pregnant }: Patient): Set<string> {
   const facts = new Set<string>();
   if (typeof age === 'number' && age < CHILD_YEARS) facts.add('child');
@@ -132,8 +136,8 @@ function factsOf({ age, pregnant }: Patient): Set<string> {
 }
 
 /**
- * The lists of illnesses, medicines and allergies. They say what was, so a sign in them counts only when the text says that
- * it is now; what makes other signs more dangerous is added to the facts.
+ * Reads the lists of illnesses, medicines and allergies. They describe the past, so a sign in them counts only if the
+ * text says that it is present. Risks that make other signs more dangerous are added to the facts.
  */
 function readHistory({ history, medications, allergies }: Patient, facts: Set<string>): readonly Reading[] {
   const text = [history, medications, allergies].flatMap((list) => list ?? []).join('\n');
@@ -151,13 +155,13 @@ function mostFrequent(languages: readonly Language[]): Language | undefined {
   return best.count > 0 ? best.language : undefined;
 }
 
-/** A language is read with slips forgiven when it scores this much of the best one, and as written when a little less. */
+/** A language is read with misspellings allowed above this share of the best score, and exactly if slightly below. */
 const PLAUSIBLE = 0.7;
 const POSSIBLE = 0.6;
 
-/** With fewer frequent words than this, they say little of the language. */
+/** With fewer frequent words the language is uncertain. */
 const FEW_WORDS = 3;
-/** As many words are looked up in the lexicons then. */
+/** Number of words looked up in the lexicons in that case. */
 const LOOKED_UP = 40;
 
 type Scores = ReturnType<typeof scoreLanguages>;
@@ -165,13 +169,13 @@ type Scores = ReturnType<typeof scoreLanguages>;
 interface LikelyLanguage {
   readonly language: Language;
   readonly withSlips: boolean;
-  /** The text, or a sentence of it, is likelier in this language than in any other. */
+  /** True if the text, or a sentence of it, is most likely in this language. */
   readonly isMain: boolean;
 }
 
 /**
- * The languages that a text may be in, the likeliest first. People mix languages: what a sentence is clearly written in is
- * read too.
+ * Lists the possible languages of a text, the most likely first. People mix languages, so the clear language of each
+ * sentence is included.
  */
 function likelyLanguages(text: string): readonly LikelyLanguage[] {
   const normalised = normalise(text);
@@ -194,7 +198,7 @@ function likelyLanguages(text: string): readonly LikelyLanguage[] {
     .map(({ language, share }) => ({ language, withSlips: share >= PLAUSIBLE, isMain: share === 1 }));
 }
 
-/** A text with few frequent words: what the lexicons know counts too. */
+/** Adds matches in the lexicons to the scores of a text with few frequent words. */
 function withLexicons(normalised: string, scores: Scores): Scores {
   const words = normalised.split(/[^a-z]+/).slice(0, LOOKED_UP);
   return scores.map(({ language, score }) => {
@@ -219,7 +223,7 @@ const FLAGS = {
   },
 } as const;
 
-/** The answer's schema, for OpenAPI. */
+/** Response schema for OpenAPI. */
 const MEDICAL_RESPONSE = {
   type: 'object',
   required: ['content', 'usage', 'model', 'trace', 'rules_version', 'matched'],
@@ -261,7 +265,7 @@ const MEDICAL_RESPONSE = {
 const MODEL = { type: 'string', minLength: 1, maxLength: 200, format: 'model' } as const;
 const DURATION = { type: 'string', format: 'duration' } as const;
 
-/** The medical system's part of the configuration (`agents.medical`). */
+/** Configuration of the medical system (`agents.medical`). */
 const MEDICAL_CONFIG = {
   type: 'object',
   additionalProperties: false,
@@ -303,17 +307,17 @@ const MEDICAL_CONFIG = {
 
 type MedicalConfig = PluginConfig<typeof MEDICAL_CONFIG>;
 
-/** Raised by hand when the rules are read in another way than before. */
+/** Increment it when the interpretation of the rules changes. */
 const EDITION = 5;
 
-/** Which rules and lexicons answered: the edition and a fingerprint of their text, so that two answers can be compared. */
+/** Version of rules and lexicons: the edition and a fingerprint of their text, so that two answers can be compared. */
 const RULES_VERSION = `${EDITION}.${createHash('sha256')
   .update(JSON.stringify([RULES, SIGNS_TOGETHER, LEXICONS, WEIGHTS, RELEASE_RULES, RELEASE_LEXICONS]))
   .digest('hex')
   .slice(0, 10)}`;
 
 interface MedicalState {
-  readonly api: PluginApi;
+  readonly api: ApiOfKind['agent'];
   readonly config: MedicalConfig;
   readonly reader: SchemaReader;
   readonly modes: ModeMemory;
@@ -322,7 +326,7 @@ interface MedicalState {
 
 const NOTHING_FOUND: Screening = Object.freeze({ flags: [], language: undefined });
 
-/** `POST /api/core/agent/medical`: rules and triage first, specialists by complexity, reviewers with the last word. */
+/** `POST /api/core/agent/medical`: rules and triage first, then specialists by complexity, and reviewers last. */
 export default definePlugin({
   name: 'medical',
   kind: 'agent',
@@ -332,14 +336,14 @@ export default definePlugin({
     const { turns = 10, ttl = '1d' } = config.memory ?? {};
     const memoryLimits = { turns, bytes: 32_000, sessions: 20, ttlMs: parseDuration(ttl) };
     const memory = createAgentMemory(api, memoryLimits);
-    api.personalData(personalMemories(memory));
+    api.stores.personalData(personalMemories(memory));
     const state = { api, config, memory, reader: createSchemaReader(), modes: createModeMemory() };
-    // The first person who needs it must not wait for the rules, nor anybody else for that.
+    // Prepare the rules in advance, so that neither the first patient nor other requests wait for them.
     api.onReady(async () => {
       await COMPILED.prepare();
       await RELEASE_COMPILED.prepare();
     });
-    // No router chooses it: it is registered so that the wipe of the agents' memory reaches this one too.
+    // The router never chooses this agent: it is registered so that wiping the agents' memory includes it.
     api.agent({ name: api.instance, when: '', forget: (principal, session) => memory.wipe(principal, session) });
     api.route({
       method: 'POST',
@@ -363,7 +367,7 @@ export default definePlugin({
   },
 });
 
-/** That no answer can be given now, with the emergency number: for what is refused before the rules have seen the message. */
+/** Notice for requests rejected before screening: no answer is available, with the emergency number. */
 function noteFor({ body, headers }: RefusedRequest, { country, crisisLine }: MedicalConfig): string {
   const { message, patient } = (body ?? {}) as Partial<MedicalRequestBody>;
   const written = message === undefined ? undefined : detectLanguage(message);
@@ -371,7 +375,7 @@ function noteFor({ body, headers }: RefusedRequest, { country, crisisLine }: Med
   return noticesFor(language, patient?.country ?? country, crisisLine).unanswered;
 }
 
-/** From here on nothing fails without the notice: the request is valid, so somebody may need it. */
+/** From here on every failure carries the notice: the request is valid, so the person may need it. */
 async function handleMedical(ctx: RouteContext, body: MedicalRequestBody, state: MedicalState): Promise<void> {
   const patient = body.patient ?? {};
   let screening: Screening = NOTHING_FOUND;

@@ -57,7 +57,7 @@ const DISCLAIMER: Texts = {
   it: 'Queste sono informazioni generali sulla salute, non una diagnosi, e non sostituiscono un medico. Se peggiora o è in pensiero, si rivolga a un medico. In caso di emergenza, chiami {number}.',
 };
 
-/** With an error: no model could answer, or the request failed in another way. */
+/** Notice in an error: no model could answer, or the request failed in another way. */
 const UNANSWERED: Texts = {
   en: 'No answer can be given here now. If this may be an emergency or it gets worse, call {number}.',
   de: 'Hier kann jetzt keine Antwort gegeben werden. Wenn es ein Notfall sein kann oder schlimmer wird, rufen Sie {number} an.',
@@ -137,17 +137,17 @@ const SAFE_STEPS: Readonly<Record<Language, readonly string[]>> = {
   it: ['Ne parli con un medico o un farmacista.', 'Se peggiora o compaiono nuovi sintomi, cerchi subito aiuto medico.'],
 };
 
-/** Sentences that no model writes: they are the same whatever the models say. */
+/** Fixed sentences, independent of the models. */
 export interface Notices {
-  /** Put first when there are danger signs: what is most pressing first. */
+  /** Shown first if there are danger signs, the most urgent first. */
   readonly notice: (kinds: readonly Rule['kind'][]) => string;
-  /** Ends every answer; it too names the emergency number. */
+  /** Ends every answer; contains the emergency number too. */
   readonly disclaimer: string;
-  /** With an error. */
+  /** Notice in an error. */
   readonly unanswered: string;
-  /** Instead of an answer that the safety review did not release. */
+  /** Replaces an answer that the safety review did not release. */
   readonly withheld: string;
-  /** What to do meanwhile. */
+  /** Immediate steps. */
   readonly steps: (kinds: readonly Rule['kind'][]) => readonly string[];
   readonly safeSteps: readonly string[];
 }
@@ -159,7 +159,7 @@ const BY_KIND: Readonly<Record<Rule['kind'], Texts>> = {
   urgent: URGENT,
 };
 
-/** The fixed sentences for a language and country; `ownLine` is the operator's own line for people in a crisis. */
+/** Fixed sentences for a language and country; `ownLine` is the operator's own crisis line. */
 export function noticesFor(language: Language, country: string | undefined, ownLine: string | undefined): Notices {
   const line = ownLine ?? crisisLine(country);
   const fill = (text: string) =>
@@ -168,7 +168,7 @@ export function noticesFor(language: Language, country: string | undefined, ownL
       .replace('{line}', line === undefined ? '' : LINE[language].replace('{line}', line));
   return {
     notice: (kinds) => {
-      // A notice to call now excludes the one to wait until later today.
+      // A notice to call now overrides the one to wait until later today.
       const shown = kinds.some((kind) => kind !== 'urgent') ? kinds.filter((kind) => kind !== 'urgent') : kinds;
       const inOrder = (Object.keys(BY_KIND) as Rule['kind'][]).filter((kind) => shown.includes(kind));
       return inOrder.map((kind) => fill(BY_KIND[kind][language])).join('\n\n');
@@ -205,12 +205,12 @@ const NUMBERS: Readonly<Record<string, string>> = Object.freeze({
   ZA: '112',
 });
 
-/** Countries where 112 reaches the ambulance: the European Union and neighbours. */
+/** Countries in which 112 reaches an ambulance: the European Union and neighbours. */
 const ONE_ONE_TWO = new Set(
   'AT BE BG CY CZ DE DK EE ES FI FR GR HR HU IE IS IT LI LT LU LV MT NL PL PT RO SE SI SK TR UA'.split(' '),
 );
 
-/** Suicide prevention lines that are open day and night; elsewhere only the emergency number is given. */
+/** Suicide prevention lines open day and night; elsewhere only the emergency number is given. */
 const CRISIS_LINES: Readonly<Record<string, string>> = Object.freeze({
   AT: '142 (Telefonseelsorge)',
   AU: '13 11 14 (Lifeline)',
@@ -225,14 +225,14 @@ const CRISIS_LINES: Readonly<Record<string, string>> = Object.freeze({
   US: '988',
 });
 
-/** The number to call, or undefined for a country that is not listed. */
+/** Returns the emergency number, or undefined for a country that is not listed. */
 function emergencyNumber(country: string | undefined): string | undefined {
   const code = country?.toUpperCase();
   if (code === undefined) return undefined;
   return NUMBERS[code] ?? (ONE_ONE_TWO.has(code) ? '112' : undefined);
 }
 
-/** The line for people in a crisis, or undefined for a country that is not listed. */
+/** Returns the crisis line, or undefined for a country that is not listed. */
 function crisisLine(country: string | undefined): string | undefined {
   return country === undefined ? undefined : CRISIS_LINES[country.toUpperCase()];
 }

@@ -9,7 +9,7 @@ import { hasMedicines } from './request.ts';
 import { instructionsFor, MEDICATION_SAFETY } from './specialties.ts';
 import type { Triage } from './triage.ts';
 
-/** What one specialist found. */
+/** Findings of one specialist. */
 export interface Opinion {
   readonly agent: string;
   readonly summary: string;
@@ -40,7 +40,10 @@ const SCHEMA = Object.freeze({
   additionalProperties: false,
 });
 
-/** Who looks at the case: one, a panel, or in an emergency only who knows what to do until help comes. */
+/**
+ * Chooses the specialists for the case: one, a panel, or in an emergency only those who know the steps until help
+ * arrives.
+ */
 export function choosePanel(
   { complexity, specialties, medicines_involved }: Triage,
   isEmergency: boolean,
@@ -52,8 +55,8 @@ export function choosePanel(
 }
 
 /**
- * Asks the panel, in a complex case twice: the second time everybody knows what the others think. Who fails is missed;
- * when no one answers, the first error is thrown.
+ * Consults the panel, in a complex case twice: in the second round each specialist sees the others' opinions. Failed
+ * specialists are skipped; if all fail, the first error is thrown.
  */
 export async function consultPanel(
   panel: readonly string[],

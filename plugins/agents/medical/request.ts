@@ -56,21 +56,21 @@ export const MEDICAL_REQUEST = {
 export type MedicalRequestBody = PluginConfig<typeof MEDICAL_REQUEST>;
 type PatientBody = NonNullable<MedicalRequestBody['patient']>;
 
-/** What is known of a patient. */
+/** Facts about a patient. */
 export type Patient = Partial<PatientBody>;
 
-/** The patient's facts as the models read them; undefined when there are none. */
+/** Patient facts as JSON for models; undefined without facts. */
 export function describePatient(patient: Patient): string | undefined {
   const facts = Object.entries(patient).filter(([, value]) => value !== null && value !== '');
   return facts.length === 0 ? undefined : JSON.stringify(Object.fromEntries(facts));
 }
 
-/** Whether medicines or allergies are known, so that their safety is looked at. */
+/** True if medicines or allergies are given, so that their safety is reviewed. */
 export function hasMedicines({ medications, allergies }: Patient): boolean {
   return [medications, allergies].some((list) => (list?.length ?? 0) > 0);
 }
 
-/** Everything the caller wrote, in one text: what rules look at. */
+/** All texts of the caller together, for the rules. */
 export function patientText(message: string, patient: Patient): string {
   const { history, medications, allergies } = patient;
   return [message, ...[history, medications, allergies].flatMap((list) => list ?? [])].join('\n');

@@ -28,7 +28,7 @@ import { type Triage, triage } from './triage.ts';
 
 interface MedicalResult {
   readonly content: MedicalContent | Readonly<Record<string, unknown>>;
-  /** In addition to a caller's own `response_model`. */
+  /** Added to a caller's own `response_model`. */
   readonly safety?: Omit<SafetyPart, 'kinds'>;
   readonly usage: Usage;
   readonly model: string;
@@ -41,13 +41,13 @@ interface MedicalPlace {
   readonly rag: AgentDefinition | undefined;
 }
 
-/** Errors of the request itself; a danger sign does not hide them. */
+/** Errors of the request itself, reported even with a danger sign. */
 const CALLERS_ERROR = new Set(['invalid_request', 'unsupported_model', 'unsupported_provider', 'model_not_allowed']);
 
 /**
- * Rules, triage, panel, writer, reviewers. Danger signs are reported first and in any case: when the models fail, the
- * notice alone is the answer, or stands in the error. Somebody in a crisis gets fixed words, not generated ones. What the
- * reviewers or the rules veto twice is not sent.
+ * Runs rules, triage, panel, writer and reviewers. Danger signs are always reported first: if the models fail, the
+ * notice alone is the answer, or part of the error. A person in a crisis gets a fixed text, not a generated one. An
+ * answer that reviewers or rules veto twice is not sent.
  */
 export async function runMedical(
   medicalCase: MedicalCase,
@@ -70,7 +70,7 @@ export async function runMedical(
   }
 }
 
-/** What is known of a case before anything is written. */
+/** Facts of a case before anything is written. */
 interface Known {
   readonly safety: SafetyPart;
   readonly notices: Notices;
@@ -95,7 +95,9 @@ async function consult(
   return release({ medicalCase, opinions, sources, safety, notices, medicines: panel.includes(MEDICATION_AGENT) }, run);
 }
 
-/** Fixed words for somebody in a crisis. They do not fit into a caller's own shape: then they stand in an error. */
+/**
+ * Returns a fixed text to a person in a crisis. It cannot fit a caller's own schema, so it is then part of an error.
+ */
 function respondToCrisis(medicalCase: MedicalCase, { safety, notices }: Known, run: MedicalRun): MedicalResult {
   if (!medicalCase.target) return fixed(medicalCase, safety, notices, run);
   throw new GatewayError('content_filtered', 'Somebody in a crisis gets no generated answer.');
@@ -110,7 +112,9 @@ interface Release {
   readonly medicines: boolean;
 }
 
-/** Writes, has it reviewed, writes once more when there are objections; what is still objected to is not sent. */
+/**
+ * Writes the answer and has it reviewed; after objections it is rewritten once. If objections remain, it is not sent.
+ */
 async function release(all: Release, run: MedicalRun): Promise<MedicalResult> {
   const { medicalCase, opinions, sources, safety, notices } = all;
   let objections: readonly string[] = [];
@@ -130,7 +134,9 @@ async function release(all: Release, run: MedicalRun): Promise<MedicalResult> {
   throw new GatewayError('content_filtered', 'The safety review did not release an answer to this request.');
 }
 
-/** Undefined when a reviewer gave no verdict: then there is nothing to mend, and nothing to send. */
+/**
+ * Returns objections; undefined if a reviewer gave no verdict, so that the answer can be neither corrected nor sent.
+ */
 async function objectionsTo(
   result: object,
   value: unknown,
@@ -157,12 +163,12 @@ function fixed(medicalCase: MedicalCase, safety: SafetyPart, notices: Notices, r
   };
 }
 
-/** What a caller sees of the safety part. */
+/** Public fields of the safety part. */
 function publicSafety({ kinds: _kinds, ...safety }: SafetyPart): Omit<SafetyPart, 'kinds'> {
   return safety;
 }
 
-/** The language of what the rules found, else of the message, else what the triage says; an unlisted one gets English. */
+/** Language of the rule matches, else of the message, else by triage; English for unlisted ones. */
 function wordsFor(
   { message, patient, flagLanguage }: MedicalCase,
   { country, crisisLine }: MedicalPlace,
@@ -182,8 +188,8 @@ const MAX_SOURCES = 6;
 const MAX_TEXT = 1500;
 
 /**
- * Passages that the agent `rag` finds for the message: its finding's `data` is a list (or `{data: […]}`) of
- * `{id, text, title, source, location}`. Without it, or when it fails, there are none.
+ * Finds passages for the message with the agent `rag`: its finding's `data` is a list (or `{data: […]}`) of `{id, text,
+ * title, source, location}`. Empty without the agent, or if it fails.
  */
 async function findSources(
   rag: AgentDefinition | undefined,
@@ -261,14 +267,14 @@ const MEDICATION_REVIEWER = `${MEDICATION_SAFETY}
 You now review the answer that is to be sent. Veto it when it recommends, tolerates or overlooks something that is dangerous with
 these medicines, allergies, illnesses, this age or pregnancy, or gives a dose. Otherwise pass it.`;
 
-/** A reviewer that gave no verdict: what was not reviewed is not released. */
+/** Thrown if a reviewer gave no verdict: an unreviewed answer is not released. */
 class ReviewFailed extends Error {
   override readonly name = 'ReviewFailed';
 }
 
 /**
- * Asks the safety reviewer, and the medication reviewer where medicines matter, at the same time. Answers the reasons of
- * every veto; none releases the answer. Throws {@link ReviewFailed} when a verdict is missing.
+ * Runs the safety review, and the medication review if medicines matter, concurrently. Returns the reasons of every
+ * veto; an empty list releases the answer. Throws {@link ReviewFailed} if a verdict is missing.
  */
 async function review(
   response: object,
@@ -313,13 +319,13 @@ const CONDITIONS: ReadonlyMap<ReleaseRule, readonly Condition[]> = new Map(
   RELEASE_RULES.map((rule) => [rule, rule.when.map(parseCondition)]),
 );
 
-/** An instruction stands in one sentence: what the next one says is no part of it. */
+/** An instruction is within one sentence; the next sentence is not part of it. */
 const READ = Object.freeze({ withSlips: false, sentenceGap: 100 });
 
-/** Concepts that hold an amount; what somebody named may be repeated. */
+/** Concepts with an amount; amounts that the person or a source named may be repeated. */
 const AMOUNTS = Object.freeze(['amount', 'soft_amount', 'spoon']);
 
-/** A summary that is nothing but a diagnosis. */
+/** Summary that is only a diagnosis. */
 const BARE =
   /^\s*(?:you have|it is|this is|sie haben|du hast|das ist|es ist|vous avez|c'est|usted tiene|tiene|es|lei ha|ha|hai|e) [\w' -]{3,60}[.!]?\s*$/;
 const BARE_OBJECTION = 'It is nothing but a diagnosis; say what it may be, why, and what speaks against it.';
@@ -327,9 +333,13 @@ const BARE_OBJECTION = 'It is nothing but a diagnosis; say what it may be, why, 
 const NO_FACTS: ReadonlySet<string> = new Set();
 
 /**
- * What an answer must not hold, whatever the reviewers say: a certain or bare diagnosis, a dose that neither the person nor a
- * source named, the start, stop or change of a medicine, false reassurance next to a danger sign. Answers objections in words for
- * the writer.
+ * Finds forbidden content in an answer, whatever the reviewers decide.
+ * - a certain or bare diagnosis
+ * - a dose named by neither the person nor a source
+ * - the start, stop or change of a medicine
+ * - false reassurance next to a danger sign
+ *
+ * Returns objections for the writer.
  */
 function findObjections(
   texts: readonly string[],
@@ -343,7 +353,7 @@ function findObjections(
   return [...(BARE.test(normalise(summary ?? '')) ? [BARE_OBJECTION] : []), ...found];
 }
 
-/** The rules that a text breaks; `known` are amounts that may be repeated. */
+/** Rules that a text violates; `known` amounts may be repeated. */
 export function findReleaseRules(
   text: string,
   isUrgent: boolean,
@@ -360,12 +370,12 @@ export function findReleaseRules(
   );
 }
 
-/** In every language: what is generated is well spelt, and must not slip through because its language was mistaken. */
+/** Reads in every language: generated text is spelt correctly, and a wrong language guess must not hide a violation. */
 function readAll(text: string): readonly Reading[] {
   return LANGUAGES.map((language) => readText(text, RELEASE_COMPILED.of(language), READ));
 }
 
-/** Every amount that a text names, as number and unit. */
+/** Amounts in a text, as number and unit. */
 function amountsIn(text: string): ReadonlySet<string> {
   return new Set(
     readAll(text).flatMap((reading) => AMOUNTS.flatMap((name) => reading.signs.get(name) ?? []).map(reading.wordsOf)),

@@ -3,7 +3,7 @@ import { requestStructured } from '../kit/request-structured.ts';
 import { caseMessages, LAST_WORD_CALLS, type MedicalCase, type MedicalRun, URGENCIES, type Urgency } from './case.ts';
 import { CLINICAL_RULES, SPECIALTIES } from './specialties.ts';
 
-/** How urgent and how difficult a case is, by a model. */
+/** Urgency and complexity of a case, assessed by a model. */
 export interface Triage {
   readonly urgency: Urgency;
   readonly complexity: 'simple' | 'moderate' | 'complex';
@@ -11,11 +11,11 @@ export interface Triage {
   readonly red_flags: readonly string[];
   readonly self_harm: boolean;
   readonly medicines_involved: boolean;
-  /** BCP 47, of the person's own words. */
+  /** BCP 47 tag of the person's language. */
   readonly language: string;
 }
 
-/** What is assumed when the triage cannot be read: more care rather than less. */
+/** Assumptions if the triage is unreadable: more care rather than less. */
 const CAUTIOUS: Triage = Object.freeze({
   urgency: 'unknown',
   complexity: 'moderate',
@@ -49,7 +49,7 @@ const SCHEMA = Object.freeze({
   additionalProperties: false,
 });
 
-/** Asks the triage; an answer that cannot be read is replaced by a cautious one, other failures are the caller's to know. */
+/** Runs the triage. An unreadable response is replaced by a cautious one; other failures are thrown. */
 export async function triage(medicalCase: MedicalCase, run: MedicalRun): Promise<Triage> {
   const { schema, check } = run.reader.readSchema(SCHEMA, 'triage');
   const question = { model: run.models.triage, messages: caseMessages(medicalCase, { order: [ORDER] }) };

@@ -1,6 +1,6 @@
 import type { Principal } from '../../../contract/index.ts';
 
-/** Who may find passages of a folder. */
+/** Access to the passages of a folder. */
 export interface AccessRule {
   readonly everybody?: boolean;
   /** Names of plans. */
@@ -10,28 +10,28 @@ export interface AccessRule {
   readonly users?: readonly string[];
 }
 
-/** Rules by the path of a subfolder; `.` is the folder itself. */
+/** Rules by subfolder path; `.` is the folder itself. */
 export type AccessRules = Readonly<Record<string, AccessRule>>;
 
-/** The folder of files that have no subfolder's rule. */
+/** Folder of files outside of any subfolder with a rule. */
 const REST = '';
 
-/** The part of the knowledge base that a caller may find. */
+/** Part of the knowledge base that a caller may search. */
 export interface Scope {
-  /** The folders whose own rule allows the caller; their subfolders with rules stand for themselves. */
+  /** Folders whose own rule allows the caller; subfolders with rules are listed separately. */
   readonly folders: ReadonlySet<string>;
-  /** Whether a file is in it by the rules of now: the index may still have those of a moment ago. */
+  /** True if the current rules include a file: the index may still reflect earlier ones. */
   includes(source: string): boolean;
 }
 
-/** Who may find what: the only place that decides it. */
+/** Access decisions; the only code that makes them. */
 export interface Access {
-  /** The folders with a rule of their own. */
+  /** Folders with a rule of their own. */
   readonly folders: readonly string[];
   scopeOf(principal: Principal): Promise<Scope>;
 }
 
-/** `findPlan` is called only when a rule names plans; it may reject, and then nothing is found. */
+/** `findPlan` is called only if a rule names plans; if it rejects, nothing is found. */
 export function createAccess(
   rules: AccessRules,
   findPlan: (principal: Principal) => Promise<string | undefined>,
@@ -57,16 +57,16 @@ function allows(
   const { userId, keyId, limitsId } = principal;
   if (everybody || users?.includes(userId)) return true;
   if (plan !== undefined && plans?.includes(plan)) return true;
-  // A key that replaced a named one has the named one's `limitsId`. Lists of keys show ids behind `tg_`.
+  // A key that replaced a named one has that key's `limitsId`. Lists of keys show ids after `tg_`.
   return [keyId, limitsId].some((id) => id !== undefined && (keys?.includes(id) || keys?.includes(`tg_${id}`)));
 }
 
-/** The rules by folders as {@link folderOf} names them; what has none is everybody's. */
+/** Rules by folder as named by {@link folderOf}; folders without a rule are open to all. */
 function pathsOf({ '.': whole = { everybody: true }, ...rules }: AccessRules): AccessRules {
   return { [REST]: whole, ...rules };
 }
 
-/** The folder whose rule counts for a file: the innermost of those that have one. */
+/** Folder whose rule applies to a file: the innermost one with a rule. */
 export function folderOf(source: string, folders: readonly string[]): string {
   const around = folders.filter((folder) => source.startsWith(`${folder}/`));
   return around.reduce((inner, folder) => (folder.length > inner.length ? folder : inner), REST);

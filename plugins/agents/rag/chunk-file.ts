@@ -1,30 +1,33 @@
 import type { Location, Parsed } from './section.ts';
 
-/** A passage as it is indexed, found and cited. */
+/** Passage as indexed, found and cited. */
 export interface Chunk {
   readonly text: string;
   readonly title: string;
   readonly location: Location;
 }
 
-/** Words of the passage before that a passage begins with, so that no sentence is cut off from its context. */
+/** Words of the previous passage repeated at the start of the next, to keep the context of sentences. */
 const OVERLAP_WORDS = 40;
 
 /**
- * A word; in scripts that put no space between words, a character. A run of anything longer than 40 characters (a key,
- * a blob) counts as several, so that a passage is bounded in characters too.
+ * A word; in scripts without spaces between words, a character. Runs longer than 40 characters (a key, a blob) count as
+ * several, so that a passage is bounded in characters too.
  */
 const WORD =
   /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]|[^\s\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]{1,40}/gu;
 
-/** Blanks that say no more than twenty would: without them, a passage is bounded in characters too. */
+/** Long runs of blanks are shortened to twenty, so that a passage is bounded in characters too. */
 const BLANKS = /[^\S\n]{21,}|\n{21,}/g;
 
 const twentyOf = (blanks: string): string => blanks.slice(0, 20);
 
 const PARAGRAPH_END = /\n[^\S\n]*\n/;
 
-/** Cuts a parsed file into passages of at most `words` words: at its own sections first, then at paragraphs, then at words. */
+/**
+ * Cuts a parsed file into passages of at most `words` words: at its own sections first, then at paragraphs, then at
+ * words.
+ */
 export function chunkFile(parsed: Parsed, name: string, words: number): readonly Chunk[] {
   const fileTitle = (parsed.title ?? name).slice(0, 300);
   return parsed.sections.flatMap(({ text, location, title }) => {
@@ -42,7 +45,7 @@ export function chunkFile(parsed: Parsed, name: string, words: number): readonly
   });
 }
 
-/** Spans of a text, each of at most `words` words, that overlap a little. */
+/** Spans of a text with at most `words` words each and a small overlap. */
 function cutText(text: string, words: number): readonly { readonly start: number; readonly end: number }[] {
   const starts: number[] = [];
   const ends: number[] = [];
@@ -60,7 +63,7 @@ function cutText(text: string, words: number): readonly { readonly start: number
   return spans;
 }
 
-/** Behind the last word of a passage: before the last paragraph that does not fit, when that leaves half a passage. */
+/** End of a passage: before the last paragraph that does not fit, if at least half a passage remains. */
 function lastOfPassage(
   text: string,
   starts: readonly number[],

@@ -1,7 +1,7 @@
 import { mkdir, open } from 'node:fs/promises';
 import path from 'node:path';
 
-/** What of `node:sqlite` the index uses; `@photostructure/sqlite` has the same API for Node before 22.13. */
+/** Subset of `node:sqlite` in use; `@photostructure/sqlite` has the same API for Node before 22.13. */
 export interface Database {
   exec(sql: string): void;
   prepare(sql: string): Statement;
@@ -16,10 +16,10 @@ export interface Statement {
   all(...values: Value[]): readonly Readonly<Record<string, unknown>>[];
 }
 
-/** Changes with the tables below: another version is dropped and made again, for the index is derived data. */
+/** Changes with the tables below. Another version is dropped and rebuilt, since the index is derived data. */
 export const INDEX_VERSION = 3;
 
-// Ids are never given twice (AUTOINCREMENT): a reader's list of hits may be older than the rows.
+// Ids are never reused (AUTOINCREMENT): a reader's list of hits may be older than the rows.
 const TABLES = `
 CREATE TABLE IF NOT EXISTS files (source TEXT PRIMARY KEY, stamp TEXT NOT NULL, hash TEXT NOT NULL, recipe TEXT NOT NULL, fault TEXT) STRICT;
 CREATE TABLE IF NOT EXISTS chunks (id INTEGER PRIMARY KEY AUTOINCREMENT, source TEXT NOT NULL, nth INTEGER NOT NULL, title TEXT NOT NULL, location TEXT NOT NULL, text TEXT NOT NULL, vector TEXT, folder TEXT NOT NULL) STRICT;
@@ -32,11 +32,11 @@ CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) ST
 
 const FILE = 'rag.db';
 
-/** From this version on, embeddings are the same: they cost money, and are kept. */
+/** Embeddings are compatible from this version on: they cost money, and are preserved. */
 const VECTORS_SINCE = 2;
 
 /**
- * Opens the index file, which processes share. `busyMs` is how long a write waits for another process's; `onDropped` is called with
+ * Opens the index file, which processes share. `busyMs` is the wait of a write for another process's. `onDropped` gets
  * the version of an index that had to be dropped.
  */
 export async function openIndex(
@@ -46,7 +46,7 @@ export async function openIndex(
 ): Promise<Database> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const file = path.join(folder, FILE);
-  // It holds what the documents hold: for its owner alone.
+  // Readable by its owner alone: it contains the documents' text.
   await (await open(file, 'a', 0o600)).close();
   const { DatabaseSync } = await importSqlite();
   const database = new DatabaseSync(file);
@@ -61,7 +61,7 @@ function versionOf(database: Database): number {
   return Number(database.prepare('PRAGMA user_version').get()?.['user_version']);
 }
 
-/** Makes the tables, in place of those of another version; returns that version, 0 for a new file. */
+/** Creates the tables, in place of those of another version; returns that version, 0 for a new file. */
 function makeTables(database: Database): number {
   return inTransaction(database, () => {
     const version = versionOf(database);
@@ -74,7 +74,7 @@ function makeTables(database: Database): number {
   });
 }
 
-/** All tables, virtual ones first: the tables that they consist of go with them. */
+/** All tables, virtual ones first: dropping these removes their backing tables. */
 function tablesOf(database: Database): readonly string[] {
   return database
     .prepare(

@@ -2,10 +2,10 @@ import type { Chunk } from './chunk-file.ts';
 import type { IndexLock } from './index-lock.ts';
 import type { IndexWriter } from './index-writer.ts';
 
-/** Vectors of unit length, one a text; `refused` when the model does not take these, while it may take other texts. */
+/** Vectors of unit length, one per text; `refused` if the model rejects these texts but may accept others. */
 export type EmbedTexts = (texts: readonly string[]) => Promise<readonly Float32Array[] | 'refused'>;
 
-/** Texts of one call, and their characters: vendors bound both. */
+/** Maximum texts and characters of one call: vendors limit both. */
 const MAX_TEXTS = 64;
 const MAX_CHARACTERS = 48_000;
 
@@ -15,21 +15,20 @@ interface Waiting {
   readonly text: string;
 }
 
-/** What the embeddings are written with. */
+/** Dependencies for writing embeddings. */
 export interface EmbedDeps {
   readonly writer: Pick<IndexWriter, 'unembedded' | 'putVectors'>;
   readonly lock: Pick<IndexLock, 'write'>;
   readonly embed: EmbedTexts;
-  /** What of a passage is embedded. */
+  /** Text of a passage for its embedding. */
   readonly text: (passage: Chunk) => string;
-  /** Whether the model has embedded anything of this index before. */
+  /** True if the model has embedded any text of this index before. */
   readonly isProven: boolean;
 }
 
 /**
- * Embeds every passage that has no vector yet, equal ones once. Texts that the model refuses get an empty one, so that they
- * are not tried again, unless it refuses everything. Throws when the model cannot be reached now; what was
- * embedded until then is kept.
+ * Embeds every passage without a vector, equal ones once. Texts that the model refuses get an empty vector, so that
+ * they are not retried, except when it refuses all. Throws if the model is unreachable; finished embeddings are kept.
  */
 export async function embedPending(model: string, { writer, lock, embed, text, isProven }: EmbedDeps): Promise<void> {
   let proven = isProven;
@@ -44,7 +43,7 @@ export async function embedPending(model: string, { writer, lock, embed, text, i
       put(batch.map(({ hash }, at) => ({ hash, vector: vectors[at] ?? new Float32Array() })));
     } else if (batch.length === 1) refused.push(...batch.map(({ hash }) => hash));
     else {
-      // One text may be why all are refused: halves find it in a few calls.
+      // A single text may cause the refusal: splitting in halves finds it in a few calls.
       const half = Math.ceil(batch.length / 2);
       await embedBatch(batch.slice(0, half));
       await embedBatch(batch.slice(half));
@@ -65,7 +64,7 @@ export async function embedPending(model: string, { writer, lock, embed, text, i
   }
 }
 
-/** As many of the first as one call may have. */
+/** The first texts, as many as one call may have. */
 function fitting(waiting: readonly Waiting[]): readonly Waiting[] {
   let characters = 0;
   return waiting.filter(({ text: { length } }, at) => {

@@ -9,28 +9,28 @@ import {
 import { base64ToFloats } from '../../formats/kit/index.ts';
 import type { EmbedTexts } from './embed-pending.ts';
 
-/** Who the index's own embeddings are charged to. */
+/** Account that pays for the index's own embeddings. */
 export const INDEXER: Principal = Object.freeze({ credential: 'key', userId: 'rag', account: 'rag' });
 
-/** The errors of a model that does not take the text. */
+/** Errors of a model that rejects the text. */
 const TEXT_ERRORS: ReadonlySet<string> = new Set(['invalid_request', 'context_length_exceeded', 'content_filtered']);
 
-/** How long a query waits for its vector: after that, it is searched by words alone. */
+/** Longest wait of a query for its vector; after that it is searched by words alone. */
 const QUERY_MS = 5000;
 
-/** Makes vectors with a model of the gateway, through its pipeline. */
+/** Creates vectors with a model of the gateway, through its pipeline. */
 export interface Embedder {
   readonly model: string;
-  /** Of passages, on the account `rag`. */
+  /** Embeds passages, charged to the account `rag`. */
   embedTexts(texts: readonly string[], signal: AbortSignal): ReturnType<EmbedTexts>;
-  /** Of a query, on the caller's account. */
+  /** Embeds a query, charged to the caller's account. */
   embedQuery(text: string, caller: CallContext): Promise<Float32Array>;
 }
 
-export function createEmbedder(api: Pick<PluginApi, 'call'>, model: string): Embedder {
+export function createEmbedder(api: Pick<PluginApi, 'models'>, model: string): Embedder {
   const call = async (input: readonly string[], context: CallContext): Promise<readonly Float32Array[]> => {
     const request = { model, input, encoding_format: 'float' } as const;
-    const { data } = (await api.call('embeddings', request, context)).response;
+    const { data } = (await api.models.call('embeddings', request, context)).response;
     if (data.length !== input.length)
       throw new GatewayError(
         'provider_invalid_response',
@@ -64,7 +64,7 @@ export function createEmbedder(api: Pick<PluginApi, 'call'>, model: string): Emb
   };
 }
 
-/** A vector of length 1, so that a dot product is a cosine. */
+/** Scales a vector to length 1, so that a dot product is a cosine. */
 export function normalise(vector: ArrayLike<number>): Float32Array {
   const floats = Float32Array.from(vector);
   const length = Math.sqrt(floats.reduce((sum, value) => sum + value * value, 0)) || 1;

@@ -5,31 +5,31 @@ import path from 'node:path';
 import { ENDINGS } from './parse/index.ts';
 import { BadFile } from './section.ts';
 
-/** A file of the folder as it is now. */
+/** Current file of the folder. */
 export interface FoundFile {
   /** Relative to the folder, with `/`. */
   readonly source: string;
   readonly path: string;
   readonly size: number;
-  /** Differs when the file does: size and times. */
+  /** Size and times; it differs if the file does. */
   readonly stamp: string;
 }
 
 export interface Listing {
   readonly files: readonly FoundFile[];
-  /** Files and folders that are passed over, and why. */
+  /** Skipped files and folders, with the reason. */
   readonly skipped: readonly { readonly source: string; readonly reason: string }[];
-  /** Subfolders that could not be looked into now: what is known of them is kept. */
+  /** Subfolders that are unreadable at present: their index entries are kept. */
   readonly unreadable: readonly string[];
 }
 
-/** The most files of a folder, and the deepest subfolder. */
+/** Maximum files of a folder, and maximum depth. */
 const MAX_FILES = 20_000;
 const MAX_DEPTH = 16;
 
 /**
- * The files of a folder that can be read, in the order of their names. Links are not followed: they could lead out of it.
- * Throws when the folder itself cannot be read.
+ * Lists the readable files of a folder by name. Links are not followed: they could lead out of it. Throws if the folder
+ * itself is unreadable.
  */
 export async function listFiles(folder: string, maxBytes: number): Promise<Listing> {
   const root = await realpath(folder);
@@ -55,7 +55,7 @@ export async function listFiles(folder: string, maxBytes: number): Promise<Listi
         else if (ENDINGS.has(path.extname(entry.name).toLowerCase())) await add(full, source);
       } catch (error) {
         const code = codeOf(error);
-        // Gone since its folder was read, or a name that is no text.
+        // Deleted since its folder was read, or its name is not valid text.
         if (code === 'ENOENT') continue;
         skipped.push({ source, reason: `cannot be looked at: ${code}` });
         if (entry.isDirectory()) unreadable.push(`${source}/`);
@@ -76,17 +76,17 @@ function stampOf({ size, mtimeMs, ctimeMs, ino }: Stats): string {
   return `${size} ${mtimeMs} ${ctimeMs} ${ino}`;
 }
 
-/** The file is being written, or its disk fails now: to be read at the next check. */
+/** Thrown if the file is being written or its disk fails; the next check reads it. */
 export class NotNow extends Error {
   override readonly name = 'NotNow';
 }
 
 /**
- * Reads at most `maxBytes` of a file: of the one that was listed, also when something else has its name by now. Throws
- * {@link NotNow} when it changes meanwhile.
+ * Reads at most `maxBytes` of the listed file, even if its name now belongs to another one. Throws {@link NotNow} if it
+ * changes meanwhile.
  */
 export async function readBounded(file: FoundFile, maxBytes: number): Promise<Buffer> {
-  // Without O_NONBLOCK, a pipe put in the file's place would be waited for without end.
+  // Without O_NONBLOCK, opening a pipe in the file's place would block forever.
   const handle = await open(file.path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW).catch(
     (error: unknown) => fail(error),
   );

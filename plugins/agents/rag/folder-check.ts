@@ -21,11 +21,11 @@ export interface FolderCheckDeps {
   readonly log: Log;
 }
 
-/** Compares the folder with the index and, where they differ, runs a worker that updates the index. */
+/** Compares the folder with the index and, if they differ, runs a worker that updates the index. */
 interface FolderCheck {
-  /** Resolves with whether it is to be run again although nothing may have changed. Never rejects. */
+  /** Resolves with true if it must run again even without changes. Never rejects. */
   run(): Promise<boolean>;
-  /** Ends the worker that runs. */
+  /** Kills the running worker. */
   kill(): void;
 }
 
@@ -72,7 +72,7 @@ export function createFolderCheck(
         settle(outcome, update, embedding, log);
         break;
       }
-      // The file that ended the worker is left out, and the rest is done by another one.
+      // Skip the file that crashed the worker; another worker does the rest.
       refused.push({ source: outcome.source, stamp: outcome.stamp, reason: outcome.error });
     }
     if (abortSignal.aborted) return false;
@@ -90,7 +90,7 @@ export function createFolderCheck(
   };
 }
 
-/** Notes how a worker ended. One that stopped because of the embeddings is no failure of its own. */
+/** Records the end of a worker. One that stopped because of embeddings did not fail itself. */
 function settle(
   outcome: Exclude<WorkerOutcome, { readonly error: string }>,
   update: Retry,
@@ -104,7 +104,7 @@ function settle(
   } else if (!embedding.isFailing()) update.fail(outcome.stopped);
 }
 
-/** Files of the index that could not be read. */
+/** Unreadable files of the index. */
 function unreadFiles(reader: IndexReader): readonly SkippedFile[] {
   return [...reader.files()].flatMap(([source, { error }]) => (error ? [{ source, reason: error }] : []));
 }
@@ -123,16 +123,16 @@ function createEmbed(embedder: Embedder | undefined, embedding: Retry, abortSign
   };
 }
 
-/** A file that is skipped, and why. */
+/** Skipped file with the reason. */
 interface SkippedFile {
   readonly source: string;
   readonly reason: string;
 }
 
-/** The most files that are named at one check. */
+/** Maximum files named per check. */
 const MAX_NAMED = 50;
 
-/** Logs which files are skipped: each once, and again when the reason changed. */
+/** Logs skipped files: each once, and again if the reason changed. */
 function createSkippedReporter(log: Log): (files: readonly SkippedFile[]) => void {
   let reported = new Map<string, string>();
   return (files) => {
@@ -145,17 +145,17 @@ function createSkippedReporter(log: Log): (files: readonly SkippedFile[]) => voi
 }
 
 interface Progress {
-  /** `done` of `total` are done, and `what` is next. */
+  /** Shows that `done` of `total` are done, and `what` is next. */
   show(what: string, done: number, total: number): void;
   end(): void;
 }
 
 const WIDTH = 30;
 
-/** Fewer steps than this are done before a report would be read. */
+/** No progress is shown for fewer steps: they finish too fast. */
 const MIN_STEPS = 20;
 
-/** A bar on a terminal; elsewhere one log line for every tenth. */
+/** Progress bar on a terminal; elsewhere one log line per tenth. */
 function createProgress(log: Log, terminal: Pick<NodeJS.WriteStream, 'isTTY' | 'write'> = process.stderr): Progress {
   let shown = 0;
   let isDrawn = false;
@@ -176,19 +176,19 @@ function createProgress(log: Log, terminal: Pick<NodeJS.WriteStream, 'isTTY' | '
   };
 }
 
-/** A file's name must not move the cursor or colour the terminal. */
+/** Removes control characters from a file's name. */
 function printable(text: string): string {
   return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '?');
 }
 
-/** An update of the index that runs in a process of its own. */
+/** Index update in a separate process. */
 interface IndexWorker {
   readonly outcome: Promise<WorkerOutcome>;
-  /** Ends the process at once; the index is consistent at any time. */
+  /** Kills the process at once; the index is consistent at any time. */
   kill(): void;
 }
 
-/** How a worker ended: with a result, for a reason, or by the file it was reading. */
+/** End of a worker: a result, a reason, or the file that crashed it. */
 type WorkerOutcome =
   | { readonly result: UpdateResult }
   | { readonly stopped: string }
@@ -200,14 +200,14 @@ interface WorkerEvents {
   onFailed(source: string, reason: string): void;
 }
 
-/** The longest that one file may take, and the most memory. */
+/** Limits of time and memory for one file. */
 const FILE_MS = 45_000;
 const MEMORY_MB = 1024;
 
-/** Lower than the gateway's: requests go first. */
+/** Lower priority than the gateway, so that requests come first. */
 const PRIORITY = 10;
 
-/** Starts a worker; `fileMs` is how long one file may take. */
+/** Starts a worker; `fileMs` is the time limit of one file. */
 export function startWorker(job: UpdateJob, events: WorkerEvents, fileMs = FILE_MS): IndexWorker {
   const child = forkWorker();
   const send = (message: ToWorker): void => void (child.connected && child.send(message));
@@ -267,7 +267,7 @@ export function startWorker(job: UpdateJob, events: WorkerEvents, fileMs = FILE_
 function forkWorker(): ChildProcess {
   const ending = path.extname(fileURLToPath(import.meta.url));
   const child = fork(fileURLToPath(new URL(`./index-worker${ending}`, import.meta.url)), {
-    // From the sources, the loader of TypeScript is needed there too.
+    // When running from source, the worker needs the TypeScript loader too.
     execArgv: [`--max-old-space-size=${MEMORY_MB}`, ...(ending === '.ts' ? process.execArgv : [])],
     env: {},
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
@@ -276,7 +276,7 @@ function forkWorker(): ChildProcess {
   try {
     if (child.pid !== undefined) os.setPriority(child.pid, PRIORITY);
   } catch {
-    // Not permitted, or over already.
+    // Not permitted, or already ended.
   }
   return child;
 }

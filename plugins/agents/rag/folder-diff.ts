@@ -1,13 +1,13 @@
 import type { FoundFile, Listing } from './files.ts';
 import type { KnownFile } from './index-reader.ts';
 
-/** In what a folder differs from the index: files to read, and files that are gone. */
+/** Differences of a folder from the index: files to read, and deleted files. */
 export interface FolderDiff {
   readonly stale: readonly FoundFile[];
   readonly gone: readonly string[];
 }
 
-/** How the error of files begins for which the index had no room: they are tried again when anything changed. */
+/** Prefix of the error for files without space in the index: they are retried after any change. */
 export const FULL = 'the index is full';
 
 /** Compares a folder with the index. */

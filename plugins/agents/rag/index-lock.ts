@@ -1,21 +1,21 @@
 import { type Database, inTransaction } from './database.ts';
 
-/** How long the lock lasts without being renewed: a process that died has lost it by then. */
+/** Lifetime of the lock without renewal, after which a crashed process has lost it. */
 export const LOCK_MS = 60_000;
 
-/** The right to change the index; one holder at a time over all processes. */
+/** Lock for changing the index; one holder over all processes. */
 export interface IndexLock {
-  /** Whether another process has it; reads only. */
+  /** True if another process holds it; only reads. */
   isHeldElsewhere(now: number): boolean;
-  /** Acquires or renews it; false when another process has it. */
+  /** Acquires or renews it; returns false if another process holds it. */
   acquire(now: number): boolean;
-  /** Runs a change in one transaction that holds the lock too; throws {@link LockLost} when another process has it. */
+  /** Runs a change in a transaction that verifies the lock; throws {@link LockLost} if another process holds it. */
   write<T>(change: () => T): T;
-  /** Releases it, when it is held. */
+  /** Releases it, if held. */
   release(): void;
 }
 
-/** Another process indexes now: what this one was about to write is not written. */
+/** Thrown if another process indexes now; pending changes are dropped. */
 export class LockLost extends Error {
   override readonly name = 'LockLost';
 }

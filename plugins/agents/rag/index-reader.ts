@@ -4,43 +4,43 @@ import type { Location } from './section.ts';
 import type { QueryWord } from './terms.ts';
 import { wordTable } from './word-tables.ts';
 
-/** A passage of the index. */
+/** Passage of the index. */
 export interface Passage extends Chunk {
-  /** Such as `policies/refunds.md#3`. */
+  /** Example: `policies/refunds.md#3`. */
   readonly id: string;
   readonly source: string;
 }
 
-/** What is known of a file. */
+/** Index entry of a file. */
 export interface KnownFile {
-  /** Its size and times when it was read. */
+  /** Size and times at the last read. */
   readonly stamp: string;
   readonly hash: string;
-  /** How it was read: another recipe reads it again. */
+  /** Options of the last read: the file is read again if they change. */
   readonly recipe: string;
-  /** Why it has no passages. */
+  /** Reason for missing passages. */
   readonly error?: string;
 }
 
-/** A passage's embedding, and the folder whose rule counted for it when it was indexed. */
+/** Embedding of a passage, and the folder whose rule applied at indexing. */
 export interface VectorRow {
   readonly id: number;
   readonly folder: string;
   readonly vector: Float32Array;
 }
 
-/** The index, to read from. Every process may, at any time. */
+/** Read access to the index, for every process at any time. */
 export interface IndexReader {
   files(): ReadonlyMap<string, KnownFile>;
   passage(id: number): Passage | undefined;
   readonly searchWords: SearchWords;
-  /** How many passages there are; of one file, when it is named. */
+  /** Number of passages, of one file if named. */
   count(source?: string): number;
-  /** Grows with every change, by whichever process. */
+  /** Increases with every change by any process. */
   revision(): number;
-  /** Up to `limit` passages above an id that have an embedding of this model, in the order of their ids. */
+  /** Up to `limit` passages above an id that have an embedding of this model, by id. */
   vectors(model: string, above: number, limit: number): readonly VectorRow[];
-  /** Whether passages wait for their embedding. */
+  /** True if passages wait for their embedding. */
   isUnembedded(): boolean;
 }
 
@@ -93,58 +93,58 @@ export function createIndexReader(database: Database): IndexReader {
   };
 }
 
-/** A copy, because a blob of the driver need not be aligned for floats. */
+/** Copies the bytes, because a blob of the driver may not be aligned for floats. */
 function toFloats(bytes: Uint8Array): Float32Array {
   return new Float32Array(new Uint8Array(bytes).buffer);
 }
 
-/** How much the parts of a word count, all together, in addition to the word itself. */
+/** Weight of all parts of a word together, relative to the word itself. */
 const PARTS_WEIGHT = 0.5;
 
 /**
- * How many hits of words, and of parts, are looked at: those of the rarest first. What is left out is what most passages have,
- * which would say little about any of them; a long query on a large index would hold up other requests.
+ * Maximum hits of words and of parts, the rarest first. Skipped ones occur in most passages and distinguish little; a
+ * long query on a large index would delay other requests.
  */
 const MAX_HITS = Object.freeze({ words: 20_000, parts: 5000 });
 
-/** Scores that differ by less are equal: then passages come in the order in which they were indexed. */
+/** Scores with a smaller difference are equal: passages then keep the order of indexing. */
 const PRECISION = 1e9;
 
-/** A folder's table of words, as it is searched. */
+/** Word table of a folder, for search. */
 interface SearchedTable {
   readonly count: Statement;
   readonly search: Statement;
-  /** How many passages it has. */
+  /** Number of its passages. */
   readonly size: number;
 }
 
-/** A phrase, and in how many passages of each table it is. */
+/** Phrase with the number of passages per table that contain it. */
 interface CountedPhrase {
   readonly phrase: string;
   readonly weight: number;
-  /** The place in the query of the word that it is; undefined for a part of one. */
+  /** Position of the word in the query; undefined for a part of a word. */
   readonly word: number | undefined;
   readonly counts: readonly number[];
-  /** In how many of all. */
+  /** Number of passages in all tables. */
   readonly having: number;
-  /** By how rare it is in all. */
+  /** Rarity over all tables. */
   readonly rarity: number;
 }
 
-/** What the words of a query found. */
+/** Result of a word search. */
 export interface WordRanking {
-  /** Passages by BM25, best first, and which of the query's words each has, by their place in the query. */
+  /** Passages by BM25, best first, with the query words that each contains, by position in the query. */
   readonly hits: readonly { readonly id: number; readonly whole: ReadonlySet<number> }[];
-  /** How much each of the query's words says, by how rare it is; 0 for one that was not looked for. */
+  /** Weight of each query word by rarity; 0 for one that was not searched. */
   readonly weights: readonly number[];
 }
 
-/** Searches the words of some folders, and of no other. */
+/** Searches the words of these folders alone. */
 type SearchWords = (words: readonly QueryWord[], folders: ReadonlySet<string>, limit: number) => WordRanking;
 
 /**
- * SQLite's bm25() weighs a phrase by how rare it is in one table. Here it is weighed by how rare it is in all tables that are
- * searched, so that a passage's rank depends on nothing but them.
+ * SQLite's bm25() weighs a phrase by its rarity in one table. Here the rarity is over all searched tables, so that a
+ * passage's rank depends on these alone.
  */
 function createWordSearch(database: Database): SearchWords {
   const openTable = createTableOpener(database);
@@ -186,7 +186,7 @@ function createWordSearch(database: Database): SearchWords {
   };
 }
 
-/** The rarest of some phrases, with as many hits in all; one at least. */
+/** Rarest phrases within a total number of hits; at least one. */
 function rarest(phrases: readonly CountedPhrase[], hits: number): readonly CountedPhrase[] {
   const sorted = phrases.filter(({ having }) => having > 0).toSorted((a, b) => a.having - b.having);
   let left = hits;
@@ -196,12 +196,12 @@ function rarest(phrases: readonly CountedPhrase[], hits: number): readonly Count
   });
 }
 
-/** The weight that SQLite's bm25() gives a phrase, which never is less than this. See https://sqlite.org/fts5.html#the_bm25_function */
+/** Weight of a phrase in SQLite's bm25(), never less than this. See https://sqlite.org/fts5.html#the_bm25_function */
 function rarityInTable(size: number, having: number): number {
   return Math.max(1e-6, Math.log((size - having + 0.5) / (having + 0.5)));
 }
 
-/** Opens a folder's table; undefined while nothing of the folder is indexed. */
+/** Opens a folder's table; empty while nothing of the folder is indexed. */
 function createTableOpener(database: Database): (folder: string) => readonly SearchedTable[] {
   const find = database.prepare('SELECT id FROM folders WHERE name = ?');
   const sizeOf = database.prepare('SELECT count(*) AS n FROM chunks WHERE folder = ?');
@@ -210,7 +210,7 @@ function createTableOpener(database: Database): (folder: string) => readonly Sea
     const table = wordTable(id);
     return {
       count: database.prepare(`SELECT count(*) AS n FROM ${table} WHERE ${table} MATCH ?`),
-      // A hit in the title or the headings says more than one in the text.
+      // A hit in the title or the headings counts more than one in the text.
       search: database.prepare(
         `SELECT rowid AS id, -bm25(${table}, 4.0, 2.0, 1.0, 1.0) AS score FROM ${table} WHERE ${table} MATCH ?`,
       ),

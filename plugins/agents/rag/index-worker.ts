@@ -1,6 +1,6 @@
 /**
- * The process that updates the index: reading and cutting large or hostile files takes neither time nor memory of the
- * gateway, and a file that ends it ends nothing else. Started by {@link startWorker}; it has no secrets and no network.
+ * Process that updates the index: large or hostile files use neither time nor memory of the gateway, and a crash
+ * affects only this process. Started by {@link startWorker}; it has no secrets and no network access.
  */
 import { openIndex } from './database.ts';
 import type { EmbedTexts } from './embed-pending.ts';
@@ -8,12 +8,12 @@ import { updateIndex } from './update-index.ts';
 import type { UpdateJob } from './update-job.ts';
 import type { FromWorker, ToWorker } from './worker-messages.ts';
 
-/** How long a write waits for another process's. */
+/** Longest wait of a write for another process's. */
 const BUSY_MS = 10_000;
 
 const waiting = new Map<number, (message: ToWorker) => void>();
 
-/** Resolves when the message is on its way: what follows may keep this process from sending it. */
+/** Resolves when the message was sent: the next step may keep this process from sending it. */
 function send(message: FromWorker): Promise<void> {
   return new Promise((resolve) => {
     if (process.send) process.send(message, () => resolve());

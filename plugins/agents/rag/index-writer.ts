@@ -5,30 +5,30 @@ import type { Location } from './section.ts';
 import { indexParts, indexText } from './terms.ts';
 import { openWordTable, wordTable } from './word-tables.ts';
 
-/** The passages of a file. */
+/** Passages of a file. */
 export interface NewPassages {
   readonly chunks: readonly Chunk[];
-  /** The folder whose rule counts for the file. */
+  /** Folder whose rule applies to the file. */
   readonly folder: string;
-  /** The hashes of the passages' embeddings, in their order. */
+  /** Hashes of the passages' embeddings, in order. */
   readonly vectors?: readonly string[];
 }
 
-/** Changes to the index: inside `lock.write` only. */
+/** Changes to the index, valid only inside `lock.write`. */
 export interface IndexWriter {
-  /** Replaces everything of a file. */
+  /** Replaces all entries of a file. */
   put(source: string, file: KnownFile, passages: NewPassages): void;
-  /** Notes that a file was touched and is the same. */
+  /** Records that a file was touched without a change. */
   touch(source: string, stamp: string): void;
   remove(source: string): void;
-  /** Passages above an id without an embedding, in the order of their ids. */
+  /** Passages above an id without an embedding, by id. */
   unembedded(
     above: number,
     limit: number,
   ): readonly { readonly id: number; readonly hash: string; readonly passage: Chunk }[];
-  /** An empty vector says that the model refuses the text. */
+  /** Stores vectors; an empty one means that the model refuses the text. */
   putVectors(model: string, vectors: readonly { readonly hash: string; readonly vector: Float32Array }[]): void;
-  /** Notes that no passage waits for its embedding, and drops embeddings that no passage has any more. */
+  /** Records that no passage waits for an embedding, and drops unused embeddings. */
   finish(): void;
 }
 

@@ -7,13 +7,13 @@ import { type Likeness, likeness, type QueryWord, toComparedText, toQueryWords }
 
 interface Found {
   readonly hits: readonly Hit[];
-  /** How it was searched: by words and vectors, or by words alone. */
+  /** Search mode: words and vectors, or words alone. */
   readonly mode: 'hybrid' | 'words';
 }
 
 export type Retrieve = (query: string, limit: number, caller: CallContext) => Promise<Found>;
 
-/** Searches the index for a caller; by words alone when the query cannot be embedded in time, or nothing is embedded yet. */
+/** Searches the index for a caller; by words alone if the query is not embedded in time, or no passage is. */
 export function createRetrieve(
   reader: IndexReader,
   access: Access,
@@ -44,23 +44,26 @@ export function createRetrieve(
 }
 
 export interface Hit extends Passage {
-  /** 0 to 1: how much of the query it has (see {@link coverage}), or its cosine when that is more; never more than the one before it. */
+  /**
+   * 0 to 1: share of the query that matches (see {@link coverage}), or its cosine if higher. Never more than the
+   * previous hit's.
+   */
   readonly score: number;
 }
 
-/** Reciprocal rank fusion's usual constant: how fast a rank loses weight. */
+/** Usual constant of reciprocal rank fusion: the rate at which a rank loses weight. */
 const RRF_K = 60;
 
-/** How many of each ranking are fused. */
+/** Hits of each ranking that are fused. */
 const DEPTH = 100;
 
-/** A passage by its row id, and the cosine of its vector to the query's. */
+/** Passage by its row id, with the cosine of its vector to the query's. */
 interface Near {
   readonly id: number;
   readonly cosine: number;
 }
 
-/** Searches a scope by words, and by meaning where the query has a vector; the two rankings are fused. */
+/** Searches a scope by words, and by meaning if the query has a vector; the two rankings are fused. */
 export function searchPassages(
   reader: IndexReader,
   query: string,
@@ -78,17 +81,17 @@ export function searchPassages(
   for (const id of fuseRankings([byWords, near].map((ranking) => ranking.map((one) => one.id)))) {
     if (found.length >= limit) break;
     const passage = reader.passage(id);
-    // Gone since the vectors were loaded; or indexed under other rules than those of now.
+    // Deleted since the vectors were loaded, or indexed under earlier rules.
     if (!passage || !scope.includes(passage.source)) continue;
     const { share, isLike } = coverage(words, weights, whole.get(id), passage);
     const cosine = cosines.get(id) ?? 0;
     (isLike || cosine > 0 ? found : less).push({ ...passage, score: Math.max(share, cosine) });
   }
-  // What has less than half of a word comes behind what has more, and never alone.
+  // Passages with less than half of a word come after better ones, and never alone.
   return found.length === 0 ? [] : withFallingScores([...found, ...less].slice(0, limit));
 }
 
-/** A passage's score is at most the one of the passage before it. */
+/** Limits a passage's score to that of the previous passage. */
 function withFallingScores(hits: readonly Hit[]): readonly Hit[] {
   let last = 1;
   return hits.map((hit) => {
@@ -97,12 +100,12 @@ function withFallingScores(hits: readonly Hit[]): readonly Hit[] {
   });
 }
 
-/** What a word counts at most of which the passage has no more than one that is like it. */
+/** Highest value of a query word for which the passage has only similar words. */
 const LIKE = 0.9;
 
 /**
- * The share of the query's words that a passage has, rare ones counting more, 1 only when it has every one as it is; and whether
- * it has any of them, or one that is like it.
+ * Share of the query's words in a passage, weighted by rarity; 1 only if it contains every word exactly. Also whether
+ * it contains any of them, or a similar one.
  */
 function coverage(
   words: readonly QueryWord[],
@@ -124,7 +127,7 @@ function coverage(
   return { share: covered / all, isLike: isAny };
 }
 
-/** Reciprocal rank fusion: the ids of some rankings, best first. */
+/** Reciprocal rank fusion: the ids of several rankings, best first. */
 export function fuseRankings(rankings: readonly (readonly number[])[]): readonly number[] {
   const sums = new Map<number, number>();
   for (const ranking of rankings)
@@ -132,19 +135,19 @@ export function fuseRankings(rankings: readonly (readonly number[])[]): readonly
   return [...sums].sort(([a, x], [b, y]) => y - x || a - b).map(([id]) => id);
 }
 
-/** All vectors of one revision of the index, laid out in one array for an exact search. */
+/** All vectors of one index revision, in one array for an exact search. */
 interface VectorTable {
   readonly revision: number;
-  /** Whether any of these folders has a vector. */
+  /** True if any of these folders has a vector. */
   hasAny(folders: ReadonlySet<string>): boolean;
-  /** Passages of some folders by cosine to a vector of unit length, best first. */
+  /** Passages of these folders by cosine to a vector of unit length, best first. */
   nearest(query: Float32Array, depth: number, folders: ReadonlySet<string>): readonly Near[];
 }
 
-/** Rows that are read at once; requests are served between. */
+/** Rows read at once; requests are served in between. */
 const SLICE = 500;
 
-/** Reads all vectors of a model. Vectors of another length than the newest one's are left out. */
+/** Reads all vectors of a model. Omits vectors that differ in length from the newest one. */
 export async function loadVectorTable(reader: IndexReader, model: string): Promise<VectorTable> {
   const revision = reader.revision();
   const parts: VectorRow[] = [];
@@ -189,7 +192,7 @@ function groupRows(rows: readonly VectorRow[]): ReadonlyMap<string, readonly num
   return groups;
 }
 
-/** The rows of the highest scores, best first; equal ones in their order. */
+/** Rows with the highest scores, best first; equal ones in order. */
 function firstRows(scores: Float32Array, depth: number): readonly number[] {
   const floor = scores.length > depth ? (scores.toSorted()[scores.length - depth] ?? 0) : Number.NEGATIVE_INFINITY;
   const rows: number[] = [];
@@ -203,10 +206,10 @@ function dot(flat: Float32Array, offset: number, query: Float32Array): number {
   return sum;
 }
 
-/** A table loads again when the index has changed, but not more often than ten times the time it took. */
+/** A table is reloaded after a change of the index, but at intervals of at least ten times its load time. */
 const REST_FACTOR = 10;
 
-/** The newest table, loaded when it is needed. */
+/** Newest table, loaded on demand. */
 export function createVectorTables(reader: IndexReader, model: string): () => Promise<VectorTable> {
   let table: VectorTable | undefined;
   let loading: Promise<VectorTable> | undefined;

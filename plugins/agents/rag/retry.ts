@@ -1,7 +1,7 @@
-/** How long to wait before what failed is tried again: doubled every time, to the most. */
+/** Delay before a retry: doubles each time, up to the maximum. */
 export const RETRY_MS = Object.freeze({ first: 2000, most: 300_000 });
 
-/** Whether something works, and when to try it again. */
+/** State of repeated work: failing or not, and the time of the next try. */
 export interface Retry {
   isFailing(): boolean;
   isDue(now: number): boolean;
@@ -9,7 +9,7 @@ export interface Retry {
   fail(reason: string): void;
 }
 
-/** `report` is called with the reason of a failure when it is another than that of the last one. */
+/** `report` gets the reason of a failure if it differs from the previous one. */
 export function createRetry(report: (reason: string) => void): Retry {
   let waitMs = 0;
   let dueAt = 0;

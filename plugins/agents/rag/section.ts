@@ -1,4 +1,4 @@
-/** Where a passage stands in its file; the fields that the format knows. */
+/** Position of a passage in its file; fields depend on the format. */
 export interface Location {
   /** Headings above it, outermost first. */
   readonly headings?: readonly string[];
@@ -10,11 +10,11 @@ export interface Location {
   readonly line?: number;
 }
 
-/** A piece of a file as its structure has it: what stands below one heading, one page, one row. */
+/** Part of a file by its structure: the text below one heading, one page, one row. */
 export interface Section {
   readonly text: string;
   readonly location: Location;
-  /** A title of its own; else the file's. */
+  /** Title of the section; default: the file's. */
   readonly title?: string;
 }
 
@@ -24,7 +24,7 @@ export interface Parsed {
   readonly sections: readonly Section[];
 }
 
-/** A file that cannot be read as what its ending says; the message is for the log. */
+/** File whose content does not match its extension; the message is for the log. */
 export class BadFile extends Error {
   override readonly name = 'BadFile';
 }

@@ -1,18 +1,18 @@
-/** Scripts that put no space between words: their characters are indexed one by one, and looked up as phrases. */
+/** Scripts without spaces between words: their characters are indexed one by one, and searched as phrases. */
 const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}ー]/u;
 const EACH_UNSPACED = new RegExp(UNSPACED, 'gu');
 const RUNS = new RegExp(`${UNSPACED.source}+|[^${UNSPACED.source.slice(1, -1)}]+`, 'gu');
 
-/** Characters that mean something by themselves. */
+/** Characters with a meaning of their own. */
 const HAN = /\p{sc=Han}/u;
 
-/** The most words of a query that count, and the most parts of them. */
+/** Maximum words of a query, and parts of them. */
 const MAX_WORDS = 64;
 const MAX_PARTS = 128;
 
 /**
- * Words that nearly every passage has: they find nothing, and cost a walk over all of it. English, German, French, Spanish, Italian
- * (without those that mean something in another of these languages), Chinese, Japanese.
+ * Words in nearly every passage: they distinguish nothing, and are slow to search. English, German, French, Spanish,
+ * Italian (without those with a meaning in another of these languages), Chinese, Japanese.
  */
 const STOP_WORDS: ReadonlySet<string> = new Set(
   [
@@ -26,22 +26,22 @@ const STOP_WORDS: ReadonlySet<string> = new Set(
   ].flatMap((words) => words.split(' ')),
 );
 
-/** A word of a query. */
+/** Word of a query. */
 export interface QueryWord {
-  /** The word, as {@link withoutAccents} leaves it. */
+  /** Word after {@link withoutAccents}. */
   readonly word: string;
-  /** An FTS5 phrase, quoted: nothing in it is syntax. */
+  /** FTS5 phrase, quoted, so that it contains no syntax. */
   readonly phrase: string;
-  /** Phrases of parts of the word, by which it finds longer words that hold it, and shorter ones that it holds. */
+  /** Phrases of the word's parts, which find longer words that contain it, and shorter ones within it. */
   readonly parts: readonly string[];
 }
 
-/** A text as it goes into the full-text index. */
+/** Converts a text for the full-text index. */
 export function indexText(text: string): string {
   return text.normalize('NFKC').replace(EACH_UNSPACED, ' $& ');
 }
 
-/** The parts of a text's words, as they go into the full-text index. */
+/** Parts of a text's words for the full-text index. */
 export function indexParts(text: string): string {
   return wordsOf(text)
     .filter((word) => !UNSPACED.test(word))
@@ -49,7 +49,7 @@ export function indexParts(text: string): string {
     .join(' ');
 }
 
-/** The words of a query that count. Common ones count only where there are no others. */
+/** Relevant words of a query. Common words count only if there are no others. */
 export function toQueryWords(query: string): readonly QueryWord[] {
   const words = [...new Set(wordsOf(query).flatMap(splitRuns))];
   const telling = words.filter((word) => !STOP_WORDS.has(word));
@@ -72,7 +72,7 @@ function wordsOf(text: string): readonly string[] {
 
 let segmenter: Intl.Segmenter | undefined;
 
-/** A run of characters without spaces, as its words. */
+/** Splits a run of characters without spaces into words. */
 function splitRuns(word: string): readonly string[] {
   if (!UNSPACED.test(word)) return [word];
   return (word.match(RUNS) ?? []).flatMap((run) => {
@@ -82,7 +82,7 @@ function splitRuns(word: string): readonly string[] {
   });
 }
 
-/** The pairs of a run's characters; of a pair, what its characters mean alone. */
+/** Pairs of a run's characters; for a single pair, characters with a meaning of their own. */
 function queryParts(word: string): readonly string[] {
   if (!UNSPACED.test(word)) return partsOf(word).map((part) => `parts : "${part}"`);
   const characters = [...word];
@@ -94,16 +94,16 @@ function toPhrase(word: string): string {
   return `{title headings text} : "${indexText(word).trim()}"`;
 }
 
-/** How many letters a part has; of Hangul, syllables. */
+/** Letters of a part; syllables for Hangul. */
 const LETTERS = 4;
 const SYLLABLES = 2;
 
 const HANGUL = /^\p{sc=Hangul}+$/u;
 
 /**
- * The parts of a word: all runs of a few letters in it; a shorter word has none. Words that are written together
- * (Krankenversicherungsbeitrag), that carry particles (학교에서) or that end in another way (chevaux) share parts with the word that is
- * looked for. No dictionary is needed, and no knowledge of the language.
+ * Parts of a word: all sequences of a few letters; shorter words have no parts. Compounds
+ * (Krankenversicherungsbeitrag), words with particles (학교에서) and inflected words (chevaux) share parts with the query
+ * word. Needs no dictionary and no knowledge of the language.
  */
 function partsOf(word: string): readonly string[] {
   const letters = [...word];
@@ -113,7 +113,7 @@ function partsOf(word: string): readonly string[] {
   );
 }
 
-/** A word without the marks that the index leaves out too. */
+/** Removes the accents that the index ignores too. */
 function withoutAccents(word: string): string {
   return word
     .normalize('NFD')
@@ -121,10 +121,10 @@ function withoutAccents(word: string): string {
     .normalize('NFC');
 }
 
-/** A text, to look for words that are like those of a query. */
+/** Text prepared for finding words similar to those of a query. */
 export interface ComparedText {
   readonly text: string;
-  /** Its words by their parts. */
+  /** Words with their parts. */
   readonly words: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
@@ -137,7 +137,7 @@ export function toComparedText(text: string): ComparedText {
   return { text: compared, words };
 }
 
-/** How much of a query's word stands in a text, 0 to 1, and whether that is enough to say that the text is about it. */
+/** Share of a query's word in a text, 0 to 1, and whether it suffices to call the text relevant. */
 export interface Likeness {
   readonly share: number;
   readonly isLike: boolean;
@@ -145,18 +145,18 @@ export interface Likeness {
 
 const UNLIKE: Likeness = Object.freeze({ share: 0, isLike: false });
 
-/** The least share of a query word's parts that a word of a text that is like it has. */
+/** Least share of a query word's parts for a similar word. */
 const MIN_SHARED = 0.5;
 
-/** A word that is a part of the query's word has this share of its own parts in it, and so many of them. */
+/** Least share and number of parts for a word that is contained in the query's word. */
 const INSIDE = Object.freeze({ share: 0.6, parts: 4 });
 
-/** Words that begin alike: so many parts from the first on. */
+/** Least number of common first parts of words that begin alike. */
 const BEGINNING = 3;
 
 /**
- * How much of a query's word the text has in one of its words. Parts that are spread over several words say nothing: nearly
- * every word is found in them.
+ * Share of a query's word in one word of the text. Parts spread over several words do not count, since nearly every
+ * word would match.
  */
 export function likeness(word: string, { text, words }: ComparedText): Likeness {
   if (UNSPACED.test(word)) return likenessUnspaced(word, text);
@@ -178,7 +178,10 @@ export function likeness(word: string, { text, words }: ComparedText): Likeness 
   return best;
 }
 
-/** Of a word in a script without spaces: its pairs of characters; of a pair, its characters with at most two between them. */
+/**
+ * Likeness of a word in a script without spaces: its pairs of characters; for a single pair, its characters with at
+ * most two between them.
+ */
 function likenessUnspaced(word: string, text: string): Likeness {
   const characters = [...word];
   if (characters.length === 2) {

@@ -14,9 +14,9 @@ import { recipeOf, type UpdateJob } from './update-job.ts';
 export interface UpdateDeps {
   readonly database: Database;
   readonly embed: EmbedTexts;
-  /** Called with every file before it is read, and waited for. */
+  /** Called and awaited before each file is read. */
   onFile(file: FoundFile, done: number, total: number): Promise<void>;
-  /** Called with files that are to be tried again at the next check. */
+  /** Called for files to retry at the next check. */
   onFailed(source: string, reason: string): void;
 }
 
@@ -24,13 +24,13 @@ export interface UpdateResult {
   readonly files: number;
   readonly changed: number;
   readonly passages: number;
-  /** Whether another process has the lock: nothing more is to be done here. */
+  /** True if another process holds the lock, so that this one stops. */
   readonly lost: boolean;
 }
 
 /**
- * Brings the index up to date with the folder: what is new or changed is read, what is gone is removed, what cannot be
- * read is noted with its error. Words first, for all files; embeddings then. Every file is one transaction under the lock.
+ * Updates the index from the folder: reads new and changed files, removes deleted ones, and records unreadable ones
+ * with their error. Words come first for all files, then embeddings. Every file is one transaction under the lock.
  */
 export async function updateIndex(job: UpdateJob, { database, embed, ...events }: UpdateDeps): Promise<UpdateResult> {
   const reader = createIndexReader(database);
@@ -39,7 +39,7 @@ export async function updateIndex(job: UpdateJob, { database, embed, ...events }
   let changed = 0;
   const result = (files: number, lost: boolean): UpdateResult => ({ files, changed, passages: reader.count(), lost });
   if (!lock.acquire(Date.now())) return result(0, true);
-  // Waiting for embeddings must not lose it.
+  // Renew the lock while waiting for embeddings.
   const renewal = setInterval(() => void lock.acquire(Date.now()), LOCK_MS / 4);
   try {
     const listing = await listFiles(job.folder, job.maxFileBytes);
@@ -67,16 +67,16 @@ export async function updateIndex(job: UpdateJob, { database, embed, ...events }
   }
 }
 
-/** What files are indexed with. */
+/** Dependencies for indexing a file. */
 interface IndexFileDeps {
   readonly reader: IndexReader;
   readonly writer: IndexWriter;
   readonly lock: IndexLock;
-  /** Called with files that are to be tried again at the next check. */
+  /** Called for files to retry at the next check. */
   onFailed(source: string, reason: string): void;
 }
 
-/** Brings the index up to date with one file; resolves with whether its passages changed. */
+/** Updates the index for one file; resolves with true if its passages changed. */
 async function indexFile(
   file: FoundFile,
   known: KnownFile | undefined,
@@ -129,7 +129,7 @@ function putChunks(
   return true;
 }
 
-/** Notes a file without passages, and why it has none. */
+/** Records a file without passages, with the reason. */
 function putError(
   { source, stamp }: FoundFile,
   hash: string,
@@ -144,7 +144,7 @@ function putError(
   return hadPassages;
 }
 
-/** What a passage's vector is made of: its title and headings, and its text. */
+/** Text for a passage's vector: title, headings and text. */
 function embeddedText({ title, location, text }: Chunk): string {
   return [title, ...(location.headings ?? []).filter((heading) => heading !== title), text].join('\n');
 }

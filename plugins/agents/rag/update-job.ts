@@ -1,28 +1,28 @@
 import { folderOf } from './access.ts';
 
-/** What is to be indexed, and how. Plain data: it is sent to another process. */
+/** Indexing job as plain data, because it is sent to another process. */
 export interface UpdateJob {
   readonly folder: string;
   readonly indexFolder: string;
-  /** Who holds the lock. */
+  /** Holder of the lock. */
   readonly holder: string;
   readonly chunkWords: number;
   readonly maxFileBytes: number;
   readonly maxChunks: number;
-  /** The folders that have a rule of their own on who may find them. */
+  /** Folders with an access rule of their own. */
   readonly folders: readonly string[];
-  /** The model of embeddings, when there are any. */
+  /** Embedding model, if any. */
   readonly model?: string;
-  /** Files that must not be read, because reading them ended an earlier worker, and why. */
+  /** Files to skip because they crashed an earlier worker, with the reason. */
   readonly refused: readonly { readonly source: string; readonly stamp: string; readonly reason: string }[];
 }
 
-/** Changes with the parsers and the cutting: an index made by older ones is made anew. */
+/** Changes with the parsers and the chunking: an older index is rebuilt. */
 const READER_VERSION = 3;
 
 type Recipe = Pick<UpdateJob, 'folder' | 'folders' | 'chunkWords' | 'model'>;
 
-/** How a file is read: the options that, when they change, make it be read again. */
+/** Options for reading a file; it is read again if they change. */
 export function recipeOf({ folder, folders, chunkWords, model }: Recipe, source: string): string {
   return JSON.stringify([READER_VERSION, folder, chunkWords, model ?? null, folderOf(source, folders)]);
 }

@@ -1,13 +1,13 @@
 import type { Database } from './database.ts';
 
-/** The name of a folder's table of words. */
+/** Name of a folder's word table. */
 export function wordTable(id: number): string {
   return `words_${id}`;
 }
 
 /**
- * The table of a folder's words, made when it is not there: each folder of `access` has one of its own, so that nothing that is
- * found in one depends on another.
+ * Opens or creates the word table of a folder. Each folder of `access` has a separate one, so that results in one do
+ * not depend on another.
  */
 export function openWordTable(database: Database, folder: string): string {
   database.prepare('INSERT OR IGNORE INTO folders (name) VALUES (?)').run(folder);

@@ -1,13 +1,13 @@
 import type { UpdateResult } from './update-index.ts';
 import type { UpdateJob } from './update-job.ts';
 
-/** From the gateway to the worker. */
+/** Messages from the gateway to the worker. */
 export type ToWorker =
   | { readonly type: 'start'; readonly job: UpdateJob }
   | { readonly type: 'vectors'; readonly id: number; readonly vectors: readonly Float32Array[] | 'refused' }
   | { readonly type: 'no-vectors'; readonly id: number };
 
-/** From the worker to the gateway. */
+/** Messages from the worker to the gateway. */
 export type FromWorker =
   | {
       readonly type: 'file';

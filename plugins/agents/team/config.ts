@@ -9,7 +9,7 @@ const MODEL = {
 } as const;
 const DURATION = { type: 'string', format: 'duration' } as const;
 
-/** The team's part of the configuration (`agents.team`). */
+/** Configuration of the team (`agents.team`). */
 export const TEAM_CONFIG = {
   type: 'object',
   additionalProperties: false,

@@ -7,13 +7,13 @@ import type { TeamConfig } from './config.ts';
 import type { Team } from './members.ts';
 import type { TeamRequest } from './request.ts';
 
-/** What earlier turns of the session left. */
+/** Earlier turns of the session. */
 export interface History {
   readonly summary?: string | undefined;
   readonly turns: readonly { readonly message: string; readonly content: string }[];
 }
 
-/** One request to the team, read and checked. */
+/** Request to the team after validation. */
 export interface TeamJob extends Omit<TeamRequest, 'model' | 'session' | 'stream'> {
   readonly model: string;
   readonly history: History;
@@ -28,7 +28,7 @@ export interface TeamLimits {
   readonly maxParallel: number;
 }
 
-/** What a run of the team works with; no I/O of its own. */
+/** Dependencies of a team run; does no I/O itself. */
 export interface TeamRun extends AgentRun {
   readonly team: Team;
   readonly router: TeamConfig['router'];
@@ -36,22 +36,22 @@ export interface TeamRun extends AgentRun {
   readonly limits: TeamLimits;
 }
 
-/** Model calls that the writer may need: one, and one more when the first response does not fit. */
+/** Model calls kept for the writer: one, and one more if the first response does not fit. */
 export const WRITER_CALLS = 2;
 
-/** The instructions of one agent. */
+/** Instructions of one agent. */
 export interface Prompt {
-  /** Words of ours and of the configuration: nothing that a user, a document or a model wrote. */
+  /** Text of ours and of the configuration: nothing written by a user, a document or a model. */
   readonly order: readonly (string | undefined)[];
-  /** What users, documents and models wrote, each with what it is: it follows on the user's message. */
+  /** Texts of users, documents and models, each with its description; appended to the user's message. */
   readonly data?: readonly Quoted[];
   readonly memory: boolean;
   readonly images: boolean;
 }
 
 /**
- * The messages of one agent: its order and the calling program's context as the system's, the session so far, and the user's
- * turn, in which everything else is quoted.
+ * Builds the messages of one agent. The system message has its order and the calling program's context. The session so
+ * far follows, and then the user's turn, which quotes everything else.
  */
 export function buildMessages(job: TeamJob, { order, data = [], memory, images }: Prompt): readonly ChatMessage[] {
   const { summary, turns } = memory ? job.history : { summary: undefined, turns: [] };
@@ -68,7 +68,7 @@ export function buildMessages(job: TeamJob, { order, data = [], memory, images }
   ];
 }
 
-/** The action list as a section of a prompt. */
+/** Formats the action list as a section of a prompt. */
 export function describeActions(actions: ActionSet | undefined): string | undefined {
   return actions && `Actions that are available now; no others exist:\n${JSON.stringify(actions.actions)}`;
 }

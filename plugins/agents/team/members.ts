@@ -1,11 +1,11 @@
 import { type AgentDefinition, OptionError } from '../../../contract/index.ts';
 import type { TeamConfig } from './config.ts';
 
-/** Who may work on a request. */
+/** Agents available for a request. */
 export interface Team {
-  /** Whom the router may choose, in a fixed order. */
+  /** Agents that the router may choose, in a fixed order. */
   readonly members: readonly AgentDefinition[];
-  /** Agents written in code by name: what `tools` may name. */
+  /** Agents written in code by name, which `tools` may refer to. */
   readonly tools: ReadonlyMap<string, AgentDefinition>;
 }
 
@@ -13,9 +13,9 @@ const NAME = /^[a-z0-9_-]{1,40}$/;
 const RESERVED = Object.freeze(['router', 'writer', 'memory']);
 
 /**
- * The team from the built-in specialists, agents that plugins published, and the configuration, which wins: it changes
- * single fields, adds, and removes with `false`. Agents with an empty `when` can only be used as tools. Throws an
- * {@link OptionError}: this runs at start, never in a request.
+ * Assembles the team from built-in specialists, agents published by plugins, and the configuration, which takes
+ * precedence. The configuration changes single fields, adds agents, and removes them with `false`. Agents with an empty
+ * `when` can only be used as tools. Throws an {@link OptionError} at start, never in a request.
  */
 export function assembleTeam(configured: TeamConfig['agents'], published: readonly AgentDefinition[]): Team {
   const agents = new Map<string, AgentDefinition>();
@@ -31,13 +31,13 @@ export function assembleTeam(configured: TeamConfig['agents'], published: readon
   return Object.freeze({ members, tools });
 }
 
-/** What can be said of configured agents before any plugin has published its own. */
+/** Checks configured agents before any plugin has published its own. */
 export function checkAgents(configured: TeamConfig['agents']): void {
   const known = new Set(SPECIALISTS.map(({ name }) => name));
   for (const [name, agent] of Object.entries(configured ?? {})) {
     if (typeof agent !== 'object' || known.has(name)) continue;
     assertName(name);
-    // Without instructions it changes an agent that a plugin published, or is no agent: that is known at start.
+    // Without instructions it changes an agent published by a plugin, or is invalid, which the start reports.
     if (agent.instructions !== undefined && !agent.when) throw needsWhen(name);
   }
 }
@@ -77,7 +77,7 @@ function placeOf(name: string): string {
   return `/agents/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
-/** The team everybody starts with; the configuration replaces, adds and removes. */
+/** Default team; the configuration replaces, adds and removes agents. */
 export const SPECIALISTS: readonly AgentDefinition[] = Object.freeze([
   {
     name: 'navigation',

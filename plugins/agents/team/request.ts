@@ -51,22 +51,22 @@ export const TEAM_REQUEST = {
 
 export type TeamRequestBody = PluginConfig<typeof TEAM_REQUEST>;
 
-/** A request with everything in it read and checked. */
+/** Request after validation. */
 export interface TeamRequest {
   readonly model: string | undefined;
   readonly message: string;
   readonly context: string | undefined;
   readonly inputs: AgentInputs;
-  /** The inputs as sent, for agents written in code. */
+  /** Inputs as sent, for agents written in code. */
   readonly rawInputs: unknown;
   readonly actions: ActionSet | undefined;
   readonly target: ResultTarget;
-  /** Undefined means no memory. */
+  /** Undefined disables memory. */
   readonly session: string | undefined;
   readonly stream: boolean;
 }
 
-/** Reads a validated body; throws `invalid_request` or `request_too_large` with the path of what cannot be used. */
+/** Reads a validated body; throws `invalid_request` or `request_too_large` with the path of unusable parts. */
 export function readTeamRequest(body: TeamRequestBody, reader: SchemaReader): TeamRequest {
   const message = readMessage(body.message, 'write what the user asks.');
   const actions = readActions(body.actions?.map(readAction), reader);
@@ -89,7 +89,7 @@ function readAction(action: NonNullable<TeamRequestBody['actions']>[number]): Ag
   return { name, ...(description && { description }), ...(parameters && { parameters }) };
 }
 
-/** The response's schema, for OpenAPI. */
+/** Response schema for OpenAPI. */
 export const TEAM_RESPONSE = {
   type: 'object',
   required: ['content', 'usage', 'model', 'trace'],
@@ -129,8 +129,8 @@ const ANSWER: Schema = Object.freeze({
 });
 
 /**
- * What the result must be: the caller's `response_model`; without one `{answer}`, and `{answer, actions}` when
- * actions were given. Whatever names an action in it may only use given ones, with arguments that validate.
+ * Required form of the result: the caller's `response_model`; without one `{answer}`, or `{answer, actions}` if actions
+ * were given. Action names in it must be given ones, with arguments that validate.
  */
 function createResultTarget(
   model: CheckedSchema | undefined,
@@ -169,7 +169,7 @@ function defaultTarget(name: string, actions: ActionSet | undefined, reader: Sch
   };
 }
 
-/** `arguments` may be left out where there are none; `none` in a list says nothing. */
+/** Adds missing empty `arguments`, and removes `none` from lists. */
 function completeActions(value: unknown): unknown {
   const { answer, actions } = value as {
     readonly answer: string;

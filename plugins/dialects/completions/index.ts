@@ -20,7 +20,7 @@ import {
 import { invalid } from '../../formats/kit/index.ts';
 import { fillIn } from '../kit/fill-in.ts';
 
-/** Fields that mean the same in both of OpenAI's formats. */
+/** Fields with the same meaning in both of OpenAI's formats. */
 const PASSED: readonly string[] = Object.freeze([
   'temperature',
   'top_p',
@@ -85,7 +85,7 @@ type CompletionBody = JsonObject;
 const OWN = ['model', 'prompt', 'suffix', 'max_tokens', 'echo', 'best_of', 'logprobs'] as const;
 const KNOWN: ReadonlySet<string> = new Set([...OWN, ...PASSED]);
 
-/** A completion as a chat: the prompt is what the user says. */
+/** Converts a completion to a chat: the prompt becomes the user message. */
 function readCompletion({ body }: DialectInput<CompletionBody>): DialectRequest {
   const prompt = promptOf(body);
   const { model, max_tokens: limit, n, best_of: best, logprobs, echo } = body;
@@ -111,7 +111,7 @@ function readCompletion({ body }: DialectInput<CompletionBody>): DialectRequest 
   };
 }
 
-/** The one prompt of a request. */
+/** Only prompt of a request. */
 function promptOf({ prompt }: CompletionBody): string {
   const prompts = Array.isArray(prompt) ? prompt : [prompt];
   const [first] = prompts;
@@ -153,7 +153,7 @@ const FINISH_REASON: Readonly<Record<FinishReason, string>> = Object.freeze({
 
 type Context = DialectContext<CompletionBody>;
 
-/** A chat completion as a text completion. */
+/** Converts a chat completion to a text completion. */
 function writeCompletion(response: ChatResponse, context: Context): object {
   const lead = echoOf(context);
   return {
@@ -168,7 +168,7 @@ function writeCompletion(response: ChatResponse, context: Context): object {
   };
 }
 
-/** The chunks of a text completion have its very shape. */
+/** Chunks of a text completion have the same shape as the completion. */
 function streamCompletion(context: Context): DialectStream {
   const lead = echoOf(context);
   const written = new Map<number, number>();
@@ -203,12 +203,12 @@ function headOf(model: string, { id, created }: Context): object {
   return { id: `cmpl-${id}`, object: 'text_completion', created, model };
 }
 
-/** What stands before each text: the prompt, for callers who want to have it back. */
+/** Text before each completion: the prompt, if the caller requests an echo. */
 function echoOf({ input: { body } }: Context): string {
   return body['echo'] === true ? promptOf(body) : '';
 }
 
-/** The probabilities of a chat in the form of before: lists side by side, with the place of each token in the text. */
+/** Log probabilities in the older form: parallel lists, with the offset of each token in the text. */
 function logprobsOf(logprobs: unknown, start: number): JsonObject | null {
   const tokens = readArray(readObject(logprobs)['content']).map(readObject);
   if (tokens.length === 0) return null;
@@ -239,8 +239,8 @@ function frame(value: object): string {
 }
 
 /**
- * OpenAI's completions, which came before chat: the prompt is what the user says, the text what the model says.
- * Source: https://platform.openai.com/docs/api-reference/completions
+ * OpenAI's completions, the predecessor of chat: the prompt is the user message, the text the model's. Source:
+ * https://platform.openai.com/docs/api-reference/completions
  */
 const completions: DialectDefinition<CompletionBody> = {
   name: 'completions',

@@ -17,7 +17,7 @@ const USAGE: Schema = {
   },
 };
 
-/** What responses look like, for the OpenAPI document; codecs make them fit, and tests hold them to it. */
+/** Response shape for the OpenAPI document. Codecs produce it, and tests verify it. */
 const CHAT_RESPONSE: Schema & { readonly $id: string } = Object.freeze({
   $id: 'tollgate:ChatCompletion',
   type: 'object',
@@ -45,7 +45,7 @@ const CHAT_RESPONSE: Schema & { readonly $id: string } = Object.freeze({
 
 const frame = (value: object): string => `data: ${JSON.stringify(value)}\n\n`;
 
-/** How OpenAI's chat completions look, for the ways in that have them. */
+/** Shape of OpenAI's chat completions, for the dialects that use it. */
 export const CHAT_SHAPE: Omit<DialectDefinition<ChatRequest>, 'name' | 'routes' | 'read'> = Object.freeze({
   request: CHAT_REQUEST,
   response: CHAT_RESPONSE,
@@ -53,7 +53,7 @@ export const CHAT_SHAPE: Omit<DialectDefinition<ChatRequest>, 'name' | 'routes' 
   write: writeChatResponse,
   stream(context) {
     const { stream_options } = context.request;
-    // The final usage chunk, which has no choices, is for those who ask for it.
+    // The final usage chunk, which has no choices, is sent only on request.
     const isWanted = ({ usage }: ChatChunk): boolean => !usage || stream_options?.include_usage === true;
     return {
       push: (chunk) => (isWanted(chunk) ? frame(writeChatChunk(chunk, context)) : ''),

@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto';
 import { type Principal, parseDuration } from '../../../contract/index.ts';
 
-/** Whether what was answered is kept for requests that continue it: not at all, for an hour, or for `retention`. */
+/** Storage of responses for requests that continue them: none, for an hour, or for `retention`. */
 export type StoreMode = 'off' | 'short' | 'on';
 
 const SHORT_MS = 3_600_000;
 
-/** The ids that can be kept. */
+/** Valid ids of stored responses. */
 export const KEPT_ID = /^[\w-]{1,128}$/;
 
-/** The options `store` and `retention` of a dialect that keeps what it answers. `one` and `many` are its words for that. */
+/** Options `store` and `retention` of a dialect that stores its responses. `one` and `many` are its words for them. */
 export function keepOptions(one: string, many: string) {
   return {
     store: {
@@ -27,17 +27,17 @@ export function keepOptions(one: string, many: string) {
   } as const;
 }
 
-/** How long those options keep it, in milliseconds. */
+/** Storage time by these options, in milliseconds. */
 export function keptForMs(mode: StoreMode, retention: string): number {
   return mode === 'on' ? parseDuration(retention) : SHORT_MS;
 }
 
-/** The place of what is kept: another one for each account and user, so that nobody finds what is somebody else's. */
+/** Storage key: separate for each account and user, so that no one finds another's responses. */
 export function keptPlace(kind: string, { account, userId }: Principal, id: string): string {
   return `${kind}.${shortHash(JSON.stringify([account, userId]))}.${id}`;
 }
 
-/** 22 characters of a hash, fit for ids. */
+/** Hash of 22 characters, valid in ids. */
 export function shortHash(text: string): string {
   return createHash('sha256').update(text).digest('base64url').slice(0, 22);
 }

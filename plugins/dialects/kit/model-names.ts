@@ -1,6 +1,6 @@
 import { isObject, type Schema } from '../../../contract/index.ts';
 
-/** The option `models` of a dialect: names that its clients insist on. `example` is one of them. */
+/** Option `models` of a dialect: fixed names that its clients use. `example` is one of them. */
 export function modelNamesSchema(example: string): Schema {
   return {
     type: 'object',
@@ -14,7 +14,7 @@ export function modelNamesSchema(example: string): Schema {
   };
 }
 
-/** The dialect's aliases by that option. */
+/** Aliases of the dialect by that option. */
 export function readModelNames(config: unknown): Readonly<Record<string, readonly string[]>> {
   const models = isObject(config) && isObject(config['models']) ? config['models'] : {};
   return Object.fromEntries(Object.entries(models).map(([name, target]) => [name, [target].flat().map(String)]));

@@ -26,7 +26,7 @@ import { isGenerate, OLLAMA_CHAT, OLLAMA_GENERATE, type OllamaBody, readOllama }
 
 type Context = DialectContext<OllamaBody>;
 
-/** The version whose API this is; clients look whether it is new enough for them. */
+/** Version of this API; clients check that it is new enough. */
 const API_VERSION = '0.12.6';
 
 const DONE_REASON: Readonly<Record<FinishReason, string>> = Object.freeze({
@@ -63,12 +63,12 @@ const GENERATE_RESPONSE: Schema = {
   properties: { ...HEAD, response: { type: 'string' } },
 };
 
-/** Clients show the model as they named it. */
+/** Clients show the model under the name that they sent. */
 function headOf({ request: { model }, created }: Context): JsonObject {
   return { model, created_at: new Date(created * 1000).toISOString() };
 }
 
-/** What was said, in the shape of `/api/generate` or of `/api/chat`. */
+/** Output in the shape of `/api/generate` or of `/api/chat`. */
 function saidIn(context: Context, said: Said): JsonObject {
   const { content = '', thinking, calls = [], images = [], logprobs = [] } = said;
   const own = {
@@ -93,7 +93,7 @@ function usageIn(usage: Usage | undefined): JsonObject {
   return usage ? { prompt_eval_count: usage.prompt_tokens, eval_count: usage.completion_tokens } : {};
 }
 
-/** Images in base64, without the type that stands before them. */
+/** Images in base64, without the media type prefix. */
 function imagesIn(spoken: object, { leaveOut }: Context): readonly string[] {
   return readArray(readObject(spoken)['images']).flatMap((image) => {
     const read = readDataUrl(readString(readObject(readObject(image)['image_url'])['url']) ?? '');
@@ -102,7 +102,7 @@ function imagesIn(spoken: object, { leaveOut }: Context): readonly string[] {
   });
 }
 
-/** A call as Ollama has it: its arguments are an object, and those that were cut are none. */
+/** Tool call in Ollama's form: its arguments are an object. A call with truncated arguments is dropped. */
 function callOf(index: number, id: string, name: string, text: string, { leaveOut }: Context): readonly object[] {
   const values = text.trim() === '' ? {} : parseJson(text);
   if (typeof values !== 'object' || values === null) {
@@ -129,7 +129,7 @@ function writeOllama({ choices: [choice], usage }: ChatResponse, context: Contex
 
 const line = (value: object): string => `${JSON.stringify(value)}\n`;
 
-/** A call of a stream, as far as it is there. */
+/** Partial call of a stream. */
 interface CallSoFar {
   readonly index: number;
   id: string;
@@ -137,7 +137,7 @@ interface CallSoFar {
   text: string;
 }
 
-/** A line for what is new; calls come whole, as they do from Ollama, and the last line has the counts. */
+/** Writes a line for each delta. Calls are sent complete, as Ollama does, and the last line has the counts. */
 function streamOllama(context: Context): DialectStream {
   const head = headOf(context);
   const calls = new Map<number, CallSoFar>();
@@ -168,7 +168,7 @@ function streamOllama(context: Context): DialectStream {
   };
   return {
     contentType: 'application/x-ndjson',
-    // Clients read each line as JSON, so that an empty one is an error to them: a blank begins the next one.
+    // Clients parse each line as JSON, so an empty line is an error to them. A blank starts the next line instead.
     keepAlive: ' ',
     push({ choices: [choice], usage: counted }) {
       usage = counted ?? usage;
@@ -188,7 +188,7 @@ function streamOllama(context: Context): DialectStream {
   };
 }
 
-/** Ollama's clients read the sentence; the rest is for people who look. */
+/** Ollama's clients read the message; the other fields are for people. */
 function errorBody({ message, type, code, param }: GatewayError, requestId: string): object {
   return { error: message, type, code, param: param ?? null, request_id: requestId };
 }
@@ -200,7 +200,7 @@ function detailsOf(family: string): object {
   };
 }
 
-/** What `/api/tags` lists: no file lies here, so that sizes and digests are empty. */
+/** Entry of `/api/tags`: there are no model files, so sizes and digests are empty. */
 function tagOf({ id, ownedBy, created }: ListedModel): object {
   const modified = new Date(created * 1000).toISOString();
   return { name: id, model: id, modified_at: modified, size: 0, digest: '', details: detailsOf(ownedBy) };
@@ -228,7 +228,7 @@ const ollama: DialectDefinition<OllamaBody> = {
   ],
   prefixes: [
     ...['chat', 'generate', 'embed', 'embeddings', 'tags', 'show', 'ps', 'version'],
-    // What Ollama has beside them works on files of models, and there are none here.
+    // Ollama's other routes manage model files, and there are none here.
     ...['pull', 'push', 'create', 'copy', 'delete', 'blobs'],
   ].map((name) => `/api/${name}`),
   models: OLLAMA_MODELS,
@@ -277,7 +277,7 @@ const EMBED_REQUEST: Schema = {
   },
 };
 
-/** The form of before `/api/embed`: one text. */
+/** Predecessor of `/api/embed`: one text. */
 const EMBEDDINGS_REQUEST: Schema = {
   examples: [{ model: 'echo/echo-embedding', prompt: 'Hello there' }],
   type: 'object',
@@ -303,7 +303,7 @@ function addEmbeddings(api: PluginApi, aliases: Names): void {
         const { requestId, principal, session, trace, signal, onOutcome } = state;
         const input = sent[field] as string | readonly string[];
         const { dimensions } = sent;
-        const { response, headers } = await api.call(
+        const { response, headers } = await api.models.call(
           'embeddings',
           { model: aliases[model]?.[0] ?? model, input, ...(typeof dimensions === 'number' && { dimensions }) },
           { requestId, principal, session, trace, signal, onOutcome },
@@ -322,7 +322,7 @@ function addEmbeddings(api: PluginApi, aliases: Names): void {
   add('/api/embeddings', EMBEDDINGS_REQUEST, 'prompt');
 }
 
-/** What clients ask of a server before they chat: its version, a model's facts, which models are in memory. */
+/** Routes that clients read before they chat: the version, details of a model, models in memory. */
 function addFacts(api: PluginApi, aliases: Names): void {
   const responses = (description: string) => ({ 200: { description, schema: { type: 'object' } } });
   api.route({
@@ -359,14 +359,14 @@ function addFacts(api: PluginApi, aliases: Names): void {
 
 function showModel(api: PluginApi, names: Names, name: string, { state: { principal } }: RouteContext): object {
   const id = names[name]?.[0] ?? name;
-  const row = api.models(principal).find((each) => each.id === id);
+  const row = api.models.list(principal).find((each) => each.id === id);
   if (!row)
     throw new GatewayError('unsupported_model', 'There is no model of this name that this key may use.', {
       param: 'model',
     });
-  const target = api.alias(id)?.[0] ?? id;
+  const target = api.models.alias(id)?.[0] ?? id;
   const cut = target.indexOf('/');
-  const facts = api.catalog.find(target.slice(0, cut), target.slice(cut + 1));
+  const facts = api.models.catalog.find(target.slice(0, cut), target.slice(cut + 1));
   const reads = facts?.inputModalities ?? [];
   return {
     ...{ modelfile: '', parameters: '', template: '', details: detailsOf(row.owned_by) },

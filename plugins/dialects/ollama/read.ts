@@ -22,7 +22,7 @@ const chat = readObject(CHAT_REQUEST['properties']);
 const nullable = (type: string, rest: Schema = {}): Schema => ({ type: [type, 'null'], ...rest });
 const images = nullable('array', { maxItems: 256, items: { type: 'string', minLength: 1 } });
 
-/** Options that a chat has, and their names there. */
+/** Options with an equivalent in chat, by its name there. */
 const OPTIONS: Readonly<Record<string, string>> = Object.freeze({
   temperature: 'temperature',
   top_p: 'top_p',
@@ -35,7 +35,7 @@ const OPTIONS: Readonly<Record<string, string>> = Object.freeze({
   repeat_penalty: 'repetition_penalty',
 });
 
-/** What both of Ollama's ways to write text take. */
+/** Fields of both routes of Ollama that generate text. */
 const COMMON: Readonly<Record<string, Schema>> = Object.freeze({
   model: chat['model'] as Schema,
   stream: nullable('boolean', { description: 'True unless set.' }),
@@ -123,12 +123,12 @@ const OF_GENERATE: ReadonlySet<string> = new Set([
   ...['template', 'raw', 'context'],
 ]);
 
-/** Whether a request came by `/api/generate`. */
+/** Returns true for a request to `/api/generate`. */
 export function isGenerate({ route }: Pick<DialectInput, 'route'>): boolean {
   return route.path.endsWith('/generate');
 }
 
-/** A request of Ollama's as a chat. Source: https://github.com/ollama/ollama/blob/main/docs/api.md */
+/** Converts a request of Ollama's to a chat. Source: https://github.com/ollama/ollama/blob/main/docs/api.md */
 export function readOllama(input: DialectInput<OllamaBody>): DialectRequest {
   const { body } = input;
   const generates = isGenerate(input);
@@ -162,11 +162,11 @@ function isSet(value: unknown): boolean {
 
 interface ReadMessages {
   readonly messages: readonly ChatMessage[];
-  /** Where each message stands in the caller's body. */
+  /** Path of each message in the caller's body. */
   readonly places: readonly string[];
 }
 
-/** What `/api/generate` says: one turn. */
+/** Converts a request to `/api/generate` to one turn. */
 function readPrompt(body: OllamaBody): ReadMessages {
   if (body['raw'] === true)
     throw invalid('raw', 'must be false: vendors of models put the template around a prompt themselves');
@@ -187,7 +187,7 @@ function readPrompt(body: OllamaBody): ReadMessages {
   return { messages: [...own, ...turn], places: [...own.map(() => 'system'), ...turn.map(() => 'prompt')] };
 }
 
-/** A call that no result has come for. */
+/** Call without a result so far. */
 interface OpenCall {
   readonly id: string;
   readonly name: string;
@@ -221,7 +221,7 @@ function readMessages(body: OllamaBody): ReadMessages {
   return { messages, places: sent.map((_, at) => `messages[${at}]`) };
 }
 
-/** Ollama's clients need no ids: without one a call gets the place that it stands at. */
+/** Ollama's clients need no ids: a call without one gets an id from its position. */
 function readCall({ id, function: called }: JsonObject, place: string): ToolCall {
   const { name, arguments: values } = readObject(called);
   return {
@@ -231,7 +231,7 @@ function readCall({ id, function: called }: JsonObject, place: string): ToolCall
   };
 }
 
-/** The call that a result is of: by id, else by name, else the first that has none. */
+/** Finds the call for a result: by id, else by name, else the first without a result. */
 function takeCall(open: OpenCall[], message: JsonObject, place: string): string {
   const { tool_call_id: id, tool_name: name } = message;
   const found =
@@ -243,7 +243,7 @@ function takeCall(open: OpenCall[], message: JsonObject, place: string): string 
   return found.id;
 }
 
-/** How the base64 of each type of image that models take begins. */
+/** Prefix of the base64 of each image type that models accept. */
 const MEDIA_TYPES: readonly (readonly [begins: string, type: string])[] = Object.freeze([
   ['iVBORw0KGgo', 'image/png'],
   ['/9j/', 'image/jpeg'],
@@ -267,7 +267,7 @@ function readOptions(options: JsonObject): { readonly sent: JsonObject; readonly
   const set = Object.entries(others).filter(([, value]) => value !== undefined && value !== null);
   return {
     sent: {
-      // Below 0 is without end, or up to the end of the context: what a chat without a limit does.
+      // A negative value means no limit, or up to the end of the context: the behaviour of a chat without a limit.
       ...(typeof limit === 'number' && limit > 0 && { max_completion_tokens: limit }),
       ...Object.fromEntries(set.flatMap(([name, value]) => (OPTIONS[name] ? [[OPTIONS[name], value]] : []))),
     },

@@ -27,7 +27,7 @@ import { socket } from './socket.ts';
 import { createResponseStore, type KeptResponse, keptItems, type ResponseStore } from './store.ts';
 import { serveSocket } from './websockets.ts';
 
-/** The routes by which callers read, list and delete what is kept of theirs. */
+/** Routes by which callers read, list and delete their stored responses. */
 function addStoreRoutes(api: Pick<PluginApi, 'route'>, store: ResponseStore): void {
   const path = '/v1/responses/:id';
   const find = async (ctx: RouteContext): Promise<KeptResponse> => {
@@ -141,7 +141,7 @@ function withPrompt(input: DialectInput<ResponsesBody>): DialectInput<ResponsesB
   return { ...input, body: withTrigger(input.body) };
 }
 
-/** A compacted conversation: what its user said, as it was, and one item for all the rest. */
+/** Compacted conversation: the user's messages unchanged, and one item for everything else. */
 function writeCompacted(response: ChatResponse, context: ResponsesContext): object {
   const { input } = context;
   const written = writeResponse(response, { ...context, input: withPrompt(input) });
@@ -155,7 +155,7 @@ function writeCompacted(response: ChatResponse, context: ResponsesContext): obje
 
 const responses: DialectDefinition<ResponsesBody> = {
   name: 'responses',
-  // ChatGPT's, by which Codex signs in: a JWT.
+  // Token of ChatGPT, with which Codex signs in: a JWT.
   isSubscription: (credential) =>
     Buffer.from(credential.split('.', 2)[1] ?? '', 'base64url').includes('"https://auth.openai.com'),
   request: RESPONSES_REQUEST,
@@ -189,7 +189,7 @@ const responses: DialectDefinition<ResponsesBody> = {
   error: (error, requestId) => ({ body: error.toBody(requestId) }),
 };
 
-/** OpenAI's Responses API, which Codex and the newer SDKs use by default. */
+/** OpenAI's Responses API, the default of Codex and the newer SDKs. */
 export default definePlugin({
   name: 'responses',
   kind: 'dialect',

@@ -16,58 +16,64 @@ import {
   type Upgrade,
 } from '../../../contract/index.ts';
 
-/** Messages in a row that are no requests, after which the socket is closed. */
+/** Consecutive invalid messages after which the socket is closed. */
 const MAX_BAD = 5;
-/** Bytes that may wait in the socket before the response is read no further. */
+/** Maximum number of buffered bytes in the socket before reading the response pauses. */
 const MAX_BUFFERED = 1024 * 1024;
-/** How long a peer may take nothing, in milliseconds. */
+/** Maximum time without reads by the peer, in milliseconds. */
 const STUCK_MS = 60_000;
-/** How often a full socket is looked at again, in milliseconds. */
+/** Interval for checking a full socket, in milliseconds. */
 const LOOK_MS = 50;
-/** What Node reads from a connection at once, at most, in bytes. */
+/** Maximum size of one read by Node from a connection, in bytes. */
 const LARGEST_READ = 64 * 1024;
-/** Bytes of heap for what was read at once, however little it was. */
+/** Heap overhead per read in bytes, independent of its size. */
 const HEAP_PER_READ = 256;
-/** How long a peer that was cut may go on sending before its connection is closed, so that it reads why. */
+/**
+ * Time in milliseconds for which a closed peer may still send, so that it can read the reason before its connection
+ * closes.
+ */
 const GRACE_MS = 2000;
 
-/** How a socket closes whose bytes are refused; 1013 is "try again later". */
+/** Close codes for rejected bytes; 1013 is "try again later". */
 const CLOSE_CODES: Partial<Record<ErrorCode, number>> = Object.freeze({
   request_too_large: 1009,
   request_timeout: 1008,
 });
 const TRY_LATER = 1013;
 
-/** What one message of a websocket amounts to: a request, which is answered by events, or events at once. */
+/** Meaning of a websocket message: a request, which is answered by events, or immediate events. */
 export type SocketRequest<Body = unknown> = { readonly body: Body } | { readonly events: readonly object[] };
 
-/** What a dialect keeps of one websocket: what its client may refer to. In memory, gone with the socket. */
+/**
+ * State of one websocket of a dialect: responses that its client may refer to. It is in memory and ends with the
+ * socket.
+ */
 export interface DialectConnection<Body = unknown> {
-  /** What a message wants; undefined for one that needs no response. Throws a GatewayError for what it cannot be. */
+  /** Reads a message; undefined for one that needs no response. Throws a GatewayError for an invalid one. */
   read(message: Readonly<Record<string, unknown>>): SocketRequest<Body> | undefined;
-  /** One event of the running response, on its way out. */
+  /** Converts an event of the running response before it is sent. */
   event(event: Readonly<Record<string, unknown>>): object;
-  /** The event for a request that was refused, by the refusal's status, body (as `error` wrote it) and headers. */
+  /** Event for a rejected request, by the error's status, body (as written by `error`) and headers. */
   refuse(status: number, body: unknown, headers: Readonly<Record<string, string>>): object;
 }
 
-/** A dialect's websocket: each request on it is one call, as if it had been posted to the same path as a stream. */
+/** Websocket of a dialect: each request on it is one call, as if posted to the same path with streaming. */
 export interface DialectSocket<Body = unknown> {
-  /** Of one of the dialect's routes. */
+  /** Path of one of the dialect's routes. */
   readonly path: string;
-  /** `memory` books what the connection keeps from one request to the next. */
+  /** `memory` reserves memory for the state that the connection keeps between requests. */
   connect(memory?: ConnectionMemory): DialectConnection<Body>;
 }
 
-/** The memory that a websocket's connection may keep things in between requests: that of its owner, as that of bodies. */
+/** Memory for the state of a websocket connection between requests, within its owner's budget for bodies. */
 export interface ConnectionMemory {
-  /** Books this much JSON in all in place of what was booked before; false, and as before, when there is no room. */
+  /** Resizes the reservation to this much JSON; returns false, without a change, if it does not fit. */
   resize(jsonBytes: number): boolean;
 }
 
 interface SessionDeps extends Pick<DialectDefinition, 'error'> {
   readonly upgrade: Upgrade;
-  /** Told when it has nothing to do any more. */
+  /** Called when no more requests are running or waiting. */
   onIdle(): void;
 }
 
@@ -79,14 +85,14 @@ interface Message {
 }
 
 /**
- * One websocket: its requests one after the other, each posted to the gateway's own server, the events as text frames. One
- * message may wait; the connection is read no further then. What came is booked from its first byte on.
+ * One websocket. Its requests run one after the other, each posted to the gateway's own server, with the events sent
+ * as text frames. One message may wait; reading then pauses. Received bytes are reserved from the first byte.
  */
 export class SocketSession {
   readonly #socket: WebSocket;
   readonly #deps: SessionDeps;
   readonly #connection: DialectConnection;
-  /** The bytes of a message that is not complete. */
+  /** Bytes of an incomplete message. */
   readonly #arriving: Hold;
   #unfinished = 0;
   #lastRead = 0;
@@ -94,7 +100,7 @@ export class SocketSession {
   #waiting: Message | undefined;
   #running: AbortController | undefined;
   #bad = 0;
-  /** Why no further request is taken. */
+  /** Reason for which no further request is accepted. */
   #refusal: GatewayError | undefined;
 
   constructor(socket: WebSocket, deps: SessionDeps, connection: DialectConnection) {
@@ -102,7 +108,7 @@ export class SocketSession {
     this.#deps = deps;
     this.#connection = connection;
     this.#arriving = deps.upgrade.memory.book();
-    // Before the websocket's own listener: a message ends in what was counted.
+    // Runs before the websocket's own listener, so that the bytes of a message are counted before it ends.
     deps.upgrade.stream.prependListener('data', this.#onBytes);
     socket.on('message', (data, isBinary) => this.#onMessage(data, isBinary));
     for (const name of ['ping', 'pong'] as const) socket.on(name, (data) => this.#onFrame(data.length));
@@ -119,7 +125,7 @@ export class SocketSession {
     return this.#running === undefined;
   }
 
-  /** Takes no further request; one that waits is refused, the running one may finish. */
+  /** Accepts no further request. A waiting one is rejected; the running one may finish. */
   stop(refusal: GatewayError): void {
     this.#refusal = refusal;
     const waiting = this.#takeWaiting();
@@ -127,7 +133,7 @@ export class SocketSession {
     if (waiting) this.#refuse(refusal);
   }
 
-  /** Tells the client of an error outside of any response. */
+  /** Sends the client an error outside of any response. */
   tell(error: GatewayError): void {
     this.#refuse(error);
   }
@@ -137,7 +143,7 @@ export class SocketSession {
     this.#lastRead = length;
     this.#unfinished += length;
     this.#watch?.add(length);
-    // Of less than that it cannot be known whether it is the rest of a message or the begin of another one.
+    // Below this size, the bytes may be the rest of a message or the start of another.
     if (this.#unfinished > LARGEST_READ) this.#watch ??= memory.watchRate((error) => this.#cut(error));
     try {
       this.#arriving.grow(length * memory.heapPerByte + HEAP_PER_READ);
@@ -146,7 +152,7 @@ export class SocketSession {
     }
   };
 
-  /** A frame within or between messages: it is over, and nothing is kept of it. */
+  /** Releases the bytes of a complete frame within or between messages. */
   #onFrame(payloadBytes: number): void {
     const bytes = frameBytes(payloadBytes);
     const { heapPerByte } = this.#deps.upgrade.memory;
@@ -154,7 +160,7 @@ export class SocketSession {
     this.#shrink(this.#arriving.bytes - bytes * heapPerByte - (this.#lastRead === bytes ? HEAP_PER_READ : 0));
   }
 
-  /** Of what was read, no more than the end of the last read can belong to the next message. */
+  /** Only the end of the last read can belong to the next message. */
   #endMessage(bytes: number): void {
     this.#watch?.stop();
     this.#watch = undefined;
@@ -166,7 +172,7 @@ export class SocketSession {
     this.#arriving.resize(Math.min(this.#arriving.bytes, Math.max(0, heapBytes)));
   }
 
-  /** Ends a socket whose bytes are refused: says why, and looks at nothing more that comes. */
+  /** Ends a socket whose bytes are rejected: sends the reason, and ignores further bytes. */
   #cut(error: GatewayError): void {
     this.#watch?.stop();
     this.stop(error);
@@ -197,7 +203,7 @@ export class SocketSession {
     }
   }
 
-  /** The message that waits, if any; the next one may come then. */
+  /** Takes the waiting message, if any, and resumes reading. */
   #takeWaiting(): Message | undefined {
     const message = this.#waiting;
     this.#waiting = undefined;
@@ -212,7 +218,7 @@ export class SocketSession {
       try {
         const read = this.#read(message);
         const wanted = read instanceof Promise ? await read : read;
-        // A message without a request is over at once; those behind it in the same read do not wait for it.
+        // A message without a request ends immediately; those after it in the same read do not wait for it.
         if (wanted) await this.#respond(wanted, running.signal);
       } catch (thrown) {
         if (!running.signal.aborted) this.#refuse(toGatewayError(thrown));
@@ -239,8 +245,8 @@ export class SocketSession {
   }
 
   /**
-   * What a message wants; undefined when it was refused: some in a row that cannot be read end the socket. Throws what the hold refuses
-   * with, which says nothing about the message.
+   * Reads a message; undefined if it was rejected. Several consecutive unreadable messages end the socket. Throws
+   * errors of the hold, which do not depend on the message.
    */
   #read({ text, hold }: Message): Wanted | undefined | Promise<Wanted | undefined> {
     let noRoom: unknown;
@@ -286,7 +292,7 @@ export class SocketSession {
     if (isObject(event)) this.#send(this.#connection.event(event));
   }
 
-  /** Waits while the peer takes less than it is sent; one that takes nothing is cut. */
+  /** Waits while the peer reads more slowly than it is sent; a peer that reads nothing is disconnected. */
   async #drained(): Promise<void> {
     const until = performance.now() + STUCK_MS;
     while (this.#socket.bufferedAmount > MAX_BUFFERED && this.#socket.readyState === this.#socket.OPEN) {
@@ -301,7 +307,7 @@ export class SocketSession {
     const { retryAfterMs } = error;
     const headers = retryAfterMs === undefined ? {} : { 'retry-after': String(Math.ceil(retryAfterMs / 1000)) };
     this.#send(this.#connection.refuse(status, body, headers));
-    // Refusals wait for nobody: a peer that reads none of them would fill the memory.
+    // Errors are sent without waiting, so a peer that reads none of them would fill the memory.
     if (this.#socket.bufferedAmount > 2 * MAX_BUFFERED) this.#socket.terminate();
   }
 
@@ -314,7 +320,7 @@ function tooMany(): GatewayError {
   return new GatewayError('rate_limited', 'A request waits on this websocket already.', { retryAfterMs: 1000 });
 }
 
-/** The bytes of a masked frame with so large a payload. Source: RFC 6455, section 5.2 */
+/** Size in bytes of a masked frame with this payload. Source: RFC 6455, section 5.2 */
 function frameBytes(payloadBytes: number): number {
   return payloadBytes + (payloadBytes < 126 ? 6 : payloadBytes < 65_536 ? 8 : 14);
 }
@@ -335,7 +341,7 @@ async function readText(response: IncomingMessage): Promise<string> {
   return Buffer.concat(parts).toString('utf8');
 }
 
-/** What a refusal tells about when to come back. */
+/** Headers of an error about retries and limits. */
 function headersOf({ headers }: IncomingMessage): Readonly<Record<string, string>> {
   return Object.fromEntries(
     Object.entries(headers).flatMap(([name, value]) =>

@@ -6,31 +6,31 @@ import { responseObject } from '../../formats/openai-responses/write-response.ts
 import type { ConnectionMemory, DialectConnection, DialectSocket, SocketRequest } from './socket-session.ts';
 import { isReference } from './store.ts';
 
-/** A request of a websocket with what it continues put before it. */
+/** Websocket request with the earlier conversation before it. */
 interface Turn {
   readonly body: ResponsesBody;
-  /** The response of this websocket that it continues. */
+  /** Response of this websocket that it continues. */
   readonly continued: string | undefined;
-  /** A place of `body` as one of the message that came. */
+  /** Maps a path in `body` to the client's message. */
   place(param: string): string;
 }
 
 interface Kept {
-  /** All that led to the response, and the response; after what `earlier` names. */
+  /** Complete input of the response and the response, after the one in `earlier`. */
   readonly items: readonly Item[];
-  /** An earlier response that is kept elsewhere, by the store. */
+  /** Earlier response that the store holds. */
   readonly earlier: string | undefined;
   readonly bytes: number;
-  /** The same by turns, which responses that continue one another share. */
+  /** Sizes by turn; responses that continue one another share turns. */
   readonly turns: readonly { readonly bytes: number }[];
 }
 
-/** The last responses of one websocket: clients that store nothing send only what is new. */
+/** Recent responses of one websocket: clients that store nothing send only new items. */
 interface SocketHistory {
-  /** What is not of this websocket is left for the store to look up. */
+  /** Leaves responses of other connections for the store to look up. */
   continue(body: ResponsesBody): Turn;
   keep(id: string, turn: Turn, output: readonly Item[]): void;
-  /** A turn that failed: whoever continues it again must send everything. */
+  /** Removes a failed turn: a client that continues it must send everything again. */
   forget(id: string | undefined): void;
 }
 
@@ -48,7 +48,7 @@ export function createSocketHistory(memory?: ConnectionMemory, maxBytes = MAX_BY
     kept.delete(id);
   }
 
-  /** What is in memory: a turn once, however many responses came after it. */
+  /** Bytes in memory: each turn counts once, however many responses follow it. */
   function heldBytes(): number {
     const turns = new Set([...kept.values()].flatMap((entry) => entry.turns));
     return [...turns].reduce((total, { bytes }) => total + bytes, 0);
@@ -109,7 +109,7 @@ function findItem(kept: ReadonlyMap<string, Kept>, reference: Item): Item | unde
   return undefined;
 }
 
-/** `input[7].content` of the whole conversation as a place in what the client sent. */
+/** Maps a path such as `input[7].content` of the whole conversation to the client's message. */
 function placeBefore(param: string, offset: number): string {
   const [, index, rest = ''] = /^input\[(\d+)\](.*)$/.exec(param) ?? [];
   if (index === undefined) return param;
@@ -117,23 +117,26 @@ function placeBefore(param: string, offset: number): string {
   return own < 0 ? 'previous_response_id' : `input[${own}]${rest}`;
 }
 
-/** How far apart requests that call no model must be. */
+/** Minimum interval of requests that call no model. */
 const PREWARM_MS = 1000;
 const NO_USAGE = Object.freeze({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 });
-/** What Codex looks for when a websocket may not live any longer; it opens another one then. */
+/** Error code by which Codex detects an expired websocket and opens another. */
 const TOO_OLD = 'websocket_connection_limit_reached';
 
-/** The websocket of this format: Codex and OpenAI's SDKs send `response.create` and get the events of the stream. */
+/** Websocket of this format: Codex and OpenAI's SDKs send `response.create` and receive the events of the stream. */
 export const socket: DialectSocket<ResponsesBody> = { path: '/v1/responses', connect };
 
 function connect(memory?: ConnectionMemory): DialectConnection<ResponsesBody> {
   const history = createSocketHistory(memory);
   let prewarmedAt = Number.NEGATIVE_INFINITY;
-  /** The request that runs, and what came of it so far. */
+  /** Running request, and its output so far. */
   let turn: Turn | undefined;
   let items: Item[] = [];
 
-  /** `created` and `completed` at once: a client that opens the conversation before its user has said something. */
+  /**
+   * Returns `created` and `completed` immediately, for a client that opens a conversation before the user has sent
+   * anything.
+   */
   function prewarm(body: ResponsesBody): SocketRequest<ResponsesBody> {
     const waitMs = prewarmedAt + PREWARM_MS - performance.now();
     if (waitMs > 0)
@@ -186,7 +189,7 @@ function connect(memory?: ConnectionMemory): DialectConnection<ResponsesBody> {
   };
 }
 
-/** The body of a `response.create`; undefined for a message that only tells. */
+/** Body of a `response.create`; undefined for a notification. */
 function readCreate(message: JsonObject): ResponsesBody | undefined {
   const { type, event_id: _id, stream: _stream, generate: _generate, ...body } = message;
   if (type === 'response.processed') return undefined;
@@ -206,7 +209,7 @@ function isItems(input: unknown): input is readonly Item[] {
   return Array.isArray(input) && input.every(isObject);
 }
 
-/** The items of a response; some vendors send them in their own events only. */
+/** Items of a response; some vendors send them only in their own events. */
 function outputOf(response: JsonObject, items: readonly Item[]): readonly Item[] {
   const output = readArray(response['output']).filter(isObject);
   return output.length > 0 ? output : items;
@@ -216,7 +219,7 @@ function refusal(param: string, message: string): GatewayError {
   return new GatewayError('invalid_request', message, { param });
 }
 
-/** What was wrong, at its place in the message as the client sent it. */
+/** Error with the path in the client's message. */
 function errorOf(body: unknown, turn: Turn | undefined): object {
   const error = isObject(body) && isObject(body['error']) ? body['error'] : {};
   const told = readString(error['message']) ?? 'The request was refused.';

@@ -14,11 +14,11 @@ import { inputItems } from '../../formats/openai-responses/tables.ts';
 import type { Item, ResponsesBody } from '../../formats/openai-responses/types.ts';
 import { KEPT_ID, keptForMs, keptPlace, type StoreMode, shortHash } from '../kit/keep.ts';
 
-/** A response with all that led to it. */
+/** Response with its complete input. */
 export interface KeptResponse {
   readonly input: readonly Item[];
   readonly response: JsonObject;
-  /** Who made it. */
+  /** Target that generated it. */
   readonly target?: Target;
 }
 
@@ -26,15 +26,15 @@ export interface ResponseStore {
   readonly expand: NonNullable<DialectDefinition<ResponsesBody>['expand']>;
   readonly remember: NonNullable<DialectDefinition<ResponsesBody>['remember']>;
   get(caller: Principal, id: string): Promise<KeptResponse | undefined>;
-  /** Answers whether there was one. */
+  /** Returns true if it existed. */
   remove(caller: Principal, id: string): Promise<boolean>;
 }
 
 type StoreApi = Pick<PluginApi, 'stores' | 'log'>;
 
 /**
- * Keeps responses for requests that continue them, each under the account and user that it belongs to: somebody else's id is not
- * found. They are among what their account keeps, so those that were written least recently go when that is too much.
+ * Stores responses for requests that continue them, by account and user: another user's id is not found. They are
+ * part of their account's storage, so the least recently written are removed when it is full.
  */
 export function createResponseStore(api: StoreApi, mode: StoreMode, retention: string): ResponseStore {
   const kept = keptDocuments(api, keptForMs(mode, retention));
@@ -57,12 +57,12 @@ export function createResponseStore(api: StoreApi, mode: StoreMode, retention: s
       if (mode === 'off' || body.store === false || !isObject(response)) return;
       const id = readString(response['id']);
       if (id === undefined || !KEPT_ID.test(id) || response['status'] === 'failed') return;
-      // Its items go on by themselves.
+      // Requests continue with its items, without its id.
       if (response['object'] === 'response.compaction') return;
       try {
         await kept.add(body, response, id, { caller, target: responder?.() });
       } catch (err) {
-        // The response is there and paid for: the caller gets it, and learns with the next request that it is not kept.
+        // The response is complete and paid for, so the caller gets it. The next request reports that it is not stored.
         api.log.warn({ err }, 'a response could not be kept for requests that continue it');
       }
     },
@@ -110,12 +110,12 @@ function keptDocuments({ stores: { kept: documents }, log }: StoreApi, ttlMs: nu
   };
 }
 
-/** What led to a response, each with an id and in the long form, as the format lists it. */
+/** Input of a response, each item with an id and in its long form, as the format lists it. */
 export function keptItems({ input, response }: KeptResponse): readonly (Item & { readonly id: string })[] {
   return input.map((item, at) => {
     const { type = 'message', role, content, id } = item;
     const isMessage = type === 'message';
-    // The same one each time it is asked for.
+    // Same id on every request.
     const own = `${isMessage ? 'msg' : 'item'}_${shortHash(JSON.stringify([response['id'], at]))}`;
     const part = role === 'assistant' ? { type: 'output_text', annotations: [] } : { type: 'input_text' };
     return {
@@ -126,7 +126,7 @@ export function keptItems({ input, response }: KeptResponse): readonly (Item & {
   });
 }
 
-/** Whether an item only names an earlier one. */
+/** Returns true if an item only refers to an earlier one. */
 export function isReference(item: Item): boolean {
   const { type, id } = item;
   if (type === 'item_reference') return true;

@@ -13,12 +13,12 @@ import { type DialectSocket, SocketSession } from './socket-session.ts';
 
 const require = createRequire(import.meta.url);
 
-/** Loaded with the first websocket. */
+/** Loads the library with the first websocket. */
 function loadWs(): typeof import('ws') {
   return require('ws') as typeof import('ws');
 }
 
-/** The bounds and clocks of websockets, in milliseconds where they are times; `docs/http.md` lists them. */
+/** Limits and timeouts of websockets, in milliseconds; `docs/http.md` lists them. */
 export const SOCKET_LIMITS = Object.freeze({
   perKey: 16,
   perUser: 64,
@@ -28,18 +28,17 @@ export const SOCKET_LIMITS = Object.freeze({
   ageMs: 55 * 60_000,
   recheckMs: 5000,
   controlFramesPerSecond: 50,
-  /** Of one message; each takes some 100 bytes however little it carries. */
+  /** Maximum per message; each fragment takes about 100 bytes regardless of its payload. */
   fragments: 4096,
 });
 
 type SocketLimits = Readonly<Record<keyof typeof SOCKET_LIMITS, number>>;
 
-/** An open websocket. */
 interface Entry {
   readonly upgrade: Upgrade;
-  /** What sockets are counted under. */
+  /** Key under which sockets are counted. */
   readonly key: string;
-  /** What the dialect keeps from one request to the next. */
+  /** Memory of the state that the dialect keeps between requests. */
   readonly kept: Hold;
   readonly socket: WebSocket;
   readonly session: SocketSession;
@@ -47,11 +46,11 @@ interface Entry {
   idleSince: number;
   unansweredPings: number;
   controlFrames: number;
-  /** How it closes once its response is over. */
+  /** Close code and reason for after its response. */
   closing: { readonly code: number; readonly reason: string } | undefined;
 }
 
-/** Serves a dialect by websocket; those that are open outlive a change of the configuration. */
+/** Serves a dialect by websocket; open websockets survive a reload. */
 export function serveSocket<Body>(
   api: Pick<PluginApi, 'upgrade' | 'keep' | 'log'>,
   dialect: Pick<DialectDefinition<Body>, 'error'>,
@@ -67,12 +66,12 @@ interface Deps extends Pick<DialectDefinition, 'error'> {
   readonly log: Log;
 }
 
-/** The websockets of one dialect: how many there may be, how long they live, and who may keep one. */
+/** Websockets of one dialect, with their limits, lifetimes and authorization. */
 export class Websockets {
   readonly #deps: Deps;
   readonly #limits: SocketLimits;
   readonly #open = new Set<Entry>();
-  /** Made with the first one, which says how large a message may be. */
+  /** Created with the first websocket, which defines the maximum message size. */
   #acceptor: WebSocketServer | undefined;
   readonly #timers: readonly NodeJS.Timeout[];
 
@@ -85,7 +84,7 @@ export class Websockets {
     ];
   }
 
-  /** Throws where there is no room for one more. */
+  /** Throws if the limits allow no further websocket. */
   take(upgrade: Upgrade): void {
     const { keyId, userId } = upgrade.principal;
     const key = keyId ?? userId;
@@ -100,7 +99,7 @@ export class Websockets {
     this.#acceptor.handleUpgrade(request, stream, head, (socket) => this.#start(socket, upgrade, key));
   }
 
-  /** Idle ones close at once, others when their response is over. */
+  /** Closes idle websockets immediately, others after their response. */
   close(): void {
     for (const timer of this.#timers) clearInterval(timer);
     const off = new GatewayError('upgrade_required', 'This path takes no websocket here; send the request with POST.');
@@ -133,7 +132,7 @@ export class Websockets {
       if (entry.closing) socket.close(entry.closing.code, entry.closing.reason);
     };
     const session = new SocketSession(socket, { upgrade, error, onIdle }, connection);
-    // Apart by up to a tenth, so that sockets that opened together do not end together.
+    // Varied by up to a tenth, so that sockets opened together do not end together.
     const endsAt = Date.now() + this.#limits.ageMs * (0.9 + Math.random() / 10);
     const entry: Entry = {
       ...{ upgrade, key, kept, socket, session, endsAt },
@@ -143,7 +142,7 @@ export class Websockets {
     this.#open.add(entry);
     log.info({ path, ip, key }, 'websocket opened');
     for (const name of ['ping', 'pong'] as const) socket.on(name, () => this.#onControl(entry));
-    // A bad frame: the library closes with the right code itself.
+    // For an invalid frame, the library itself closes with the right code.
     socket.on('error', () => {});
     socket.once('close', (code) => {
       signal.removeEventListener('abort', drain);
@@ -165,7 +164,7 @@ export class Websockets {
 
   #ping(): void {
     for (const entry of this.#open) {
-      // Of one that is not read for now, no answer can come.
+      // No pong can arrive while reading is paused.
       if (entry.socket.isPaused) entry.unansweredPings = 0;
       else if (entry.unansweredPings >= 2) entry.socket.terminate();
       entry.unansweredPings += 1;
@@ -183,20 +182,20 @@ export class Websockets {
     }
   }
 
-  /** A key that was revoked, or a configuration that has no websocket any more, ends the socket. */
+  /** Ends the socket if its key was revoked, or the new configuration has no websocket. */
   async #recheck(entry: Entry): Promise<void> {
     try {
       await entry.upgrade.recheck();
     } catch (thrown) {
       const error = toGatewayError(thrown);
       if (error.code === 'upgrade_required') end(entry, 1012, 'websockets are off', error);
-      // A store that does not answer says nothing about the key.
+      // An unavailable store does not invalidate the key.
       else if (error.status === 401 || error.status === 403) end(entry, 1008, error.code, error);
     }
   }
 }
 
-/** Books so much in place of what was booked before; false, and as before, where there is no room. */
+/** Resizes the reservation; returns false, without a change, if it does not fit. */
 function resize(hold: Hold, heapBytes: number): boolean {
   try {
     hold.resize(heapBytes);
@@ -206,7 +205,7 @@ function resize(hold: Hold, heapBytes: number): boolean {
   }
 }
 
-/** Ends a socket now, or when its running response is over. */
+/** Ends a socket now, or after its running response. */
 function end(entry: Entry, code: number, reason: string, refusal: GatewayError): void {
   if (entry.closing) return;
   entry.closing = { code, reason };

@@ -11,7 +11,7 @@ import { readRetryAfter } from '../kit/index.ts';
 
 interface ErrorRow {
   readonly type: string;
-  /** Where the format has another status than ours. */
+  /** HTTP status, where this format differs from the gateway's. */
   readonly status?: number;
 }
 
@@ -76,7 +76,7 @@ interface MessagesError {
   readonly status?: number;
 }
 
-/** An error as the format's clients know it. */
+/** Converts an error to this format. */
 export function messagesError(error: GatewayError, requestId: string): MessagesError {
   const { type, status } = MESSAGES_ERRORS[error.code];
   const message = error.code === 'context_length_exceeded' ? tooLong(error.message) : error.message;
@@ -88,10 +88,10 @@ export function messagesError(error: GatewayError, requestId: string): MessagesE
 
 const NATIVE_WORDS = /prompt is too long:|input length and `?max_tokens`? exceed context limit:/;
 const NUMBER = String.raw`(\d[\d,]*)`;
-/** A pattern in which `N` is a number. */
+/** Builds a pattern in which `N` matches a number. */
 const read = ({ source }: RegExp): RegExp => new RegExp(source.replaceAll('N', NUMBER), 'i');
 
-/** How providers say what their limit is, and how much there was. */
+/** Patterns of provider messages with a token limit and the tokens used. */
 const MAXIMUM: readonly RegExp[] = Object.freeze([
   read(/maximum (?:context|prompt|sequence|model) length (?:is|of) N/),
   read(/maximum (?:input )?(?:number of )?(?:input )?tokens(?: allowed)?\D{0,12}N/),
@@ -110,7 +110,8 @@ const COUNT: readonly RegExp[] = Object.freeze([
 ]);
 
 /**
- * The words by which clients of this format know that a context is full; some of them then compact it, by the numbers in it.
+ * Message by which clients of this format recognize a full context; some then compact it by the numbers in the
+ * message.
  */
 function tooLong(message: string): string {
   if (NATIVE_WORDS.test(message)) return message.slice(message.search(NATIVE_WORDS));
@@ -150,7 +151,7 @@ const CLASS_BY_TYPE: Readonly<Record<string, FailureClass>> = Object.freeze({
   overloaded_error: 'overloaded',
 });
 
-/** For responses without a type: a proxy in front of the vendor wrote them. */
+/** For responses without a type, which come from a proxy in front of the vendor. */
 const CLASS_BY_STATUS: Readonly<Record<number, FailureClass>> = Object.freeze({
   401: 'authentication',
   402: 'billing',
@@ -164,7 +165,7 @@ const CLASS_BY_STATUS: Readonly<Record<number, FailureClass>> = Object.freeze({
   529: 'overloaded',
 });
 
-/** `error.details.error_code`, where it says more than the type. */
+/** Classes by `error.details.error_code`, where it is more exact than the type. */
 const CLASS_BY_CODE: Readonly<Record<string, FailureClass>> = Object.freeze({
   enforced_spend_limit_reached: 'billing',
   contract_spend_limit_reached: 'billing',
@@ -172,14 +173,14 @@ const CLASS_BY_CODE: Readonly<Record<string, FailureClass>> = Object.freeze({
   request_body_too_large_after_decoding: 'context_length',
 });
 
-/** The vendor has no type of its own for these; they come as `invalid_request_error`. */
+/** The vendor has no error types for these; they arrive as `invalid_request_error`. */
 const CLASS_BY_TEXT: readonly (readonly [RegExp, FailureClass])[] = Object.freeze([
   [/credit balance is too low/i, 'billing'],
   [/blocked by content filtering policy/i, 'content_filter'],
   [/prompt is too long|exceeds? (the )?context (window|limit)/i, 'context_length'],
 ]);
 
-/** Classifies an error response, or the error inside an `error` event (its type counts then, not the 200 around it). */
+/** Classifies an error response, or the error in an `error` event, whose type overrides status 200. */
 export function anthropicFailure(status: number, body: unknown, headers: ResponseHeaders): UpstreamFailure {
   const error = readObject(readObject(body)['error']);
   const text = readString(error['message']);
@@ -201,13 +202,16 @@ function classify(status: number, type: string, code: string, text: string): Fai
   return CLASS_BY_STATUS[status] ?? (status >= 400 && status < 500 ? 'invalid_request' : 'upstream_error');
 }
 
-/** OpenAI's names, and the vendor's that fill them: the first that is there. */
+/** OpenAI's names with the vendor's sources, in order of preference. */
 const SOURCES: readonly (readonly [string, readonly string[]])[] = Object.freeze([
   ['requests', ['requests']],
   ['tokens', ['tokens', 'input-tokens']],
 ]);
 
-/** Anthropic's rate-limit headers as OpenAI's; the reset, a time of day, becomes a duration from the response's own `date`. */
+/**
+ * Converts Anthropic's rate-limit headers to OpenAI's. The reset time becomes a duration relative to the response's
+ * own `date`.
+ */
 export function anthropicRateLimits(headers: ResponseHeaders): Readonly<Record<string, string>> {
   const limits: Record<string, string> = {};
   for (const [name, sources] of SOURCES) {

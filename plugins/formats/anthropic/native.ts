@@ -24,10 +24,13 @@ import type { Block, MessagesMessage, MessagesRequest, MessagesTool } from './ty
 import { toolsNamed } from './write-contents.ts';
 import { failFrame } from './write-stream.ts';
 
-/** What names a file in the operator's account, in whichever block it stands: a document in a tool's result, say. */
+/** Fields that refer to a file in the operator's account, in any block, such as a document in a tool result. */
 const EFFECTS: DialectEffects = Object.freeze({ file_id: { kind: 'reference', name: 'file_id' } });
 
-/** How this format passes to providers that speak it, and back: the caller's own body, and the vendor's own message and events. */
+/**
+ * Passthrough of this format to providers that support it: the caller's own body, and the vendor's own message and
+ * events.
+ */
 export const MESSAGES_NATIVE: DialectNative<MessagesRequest> = Object.freeze({
   headers: ['anthropic-version', 'anthropic-beta'],
   effects: EFFECTS,
@@ -36,7 +39,9 @@ export const MESSAGES_NATIVE: DialectNative<MessagesRequest> = Object.freeze({
   stream: passOn,
 });
 
-/** The caller's body written anew, in its own order of fields; undefined where a change has no form in it. */
+/**
+ * Applies a change to the caller's body and keeps its field order; undefined if the format cannot express the change.
+ */
 function patch(body: MessagesRequest, change: NativeChange): NativeBody | undefined {
   const dropped: string[] = [];
   const messages = patchMessages(body, change, dropped);
@@ -47,7 +52,7 @@ function patch(body: MessagesRequest, change: NativeChange): NativeBody | undefi
   return { body: patched, ...(dropped.length > 0 && { dropped }) };
 }
 
-/** A message of the vendor's with the signatures of its thinking sealed; the same one where it has none. */
+/** Seals the signatures of thinking in a vendor's message; returns the same message if it has none. */
 function sealMessage(message: unknown, seal: DialectContext['seal']): unknown {
   const content = readObject(message)['content'];
   const blocks = readArray(content).map((block) => sealBlock(block, seal));
@@ -57,7 +62,7 @@ function sealMessage(message: unknown, seal: DialectContext['seal']): unknown {
 }
 
 function passOn({ seal }: DialectContext<MessagesRequest>): DialectNativeStream {
-  /** Signatures by the index of their block, which come in pieces and are sealed when the block ends. */
+  /** Signatures by block index. They arrive in pieces and are sealed at the end of the block. */
   const signatures = new Map<unknown, string>();
   let isStopped = false;
   return {
@@ -78,7 +83,7 @@ function passOn({ seal }: DialectContext<MessagesRequest>): DialectNativeStream 
       const delta = { type: 'signature_delta', signature: seal(complete) };
       return frameOf('content_block_delta', { type: 'content_block_delta', index, delta }) + own;
     },
-    // The provider's own last event, where it sent one, has ended it.
+    // If the provider sent its own last event, the stream has already ended.
     end: () => (isStopped ? '' : frameOf('message_stop', { type: 'message_stop' })),
     fail: failFrame,
   };
@@ -90,19 +95,19 @@ function sealEvent(event: JsonObject, seal: DialectContext['seal']): JsonObject 
   return { ...event, content_block: sealBlock(event['content_block'], seal) };
 }
 
-/** A name with a line break in it would be a second field of the frame. */
+/** A name with a line break would add a second field to the frame. */
 function frameOf(event: string, data: JsonObject): string {
   const name = event.replace(/[\r\n]/g, '');
   return `${name === '' ? '' : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`;
 }
 
-/** Fields at a price that the gateway does not know; a value that costs nothing more stays. */
+/** Fields with prices unknown to the gateway; values without an extra cost are kept. */
 const UNPRICED: Readonly<Record<string, unknown>> = Object.freeze({ speed: 'standard' });
 
-/** The fields that a change sets; undefined takes one away. All of it is undefined where a change has no form here. */
+/** Fields set by a change; an undefined field is removed. Returns undefined if the format cannot express the change. */
 function patchFields(body: MessagesRequest, change: NativeChange, dropped: string[]): JsonObject | undefined {
   const { before, after, stream } = change;
-  // How much a model thinks depends on the model: the provider's codec writes that.
+  // Thinking options depend on the model, so the provider's codec writes them.
   if (before.reasoning_effort !== after.reasoning_effort) return undefined;
   const tools = patchTools(body, before, after);
   if (!tools) return undefined;
@@ -126,7 +131,7 @@ function patchFields(body: MessagesRequest, change: NativeChange, dropped: strin
   };
 }
 
-/** A new limit of output, and thinking as the model takes it within the limit. */
+/** Sets the new output limit, and adapts thinking to it and to the model. */
 function patchThinking(body: MessagesRequest, { before, after, model }: NativeChange, dropped: string[]): JsonObject {
   const limit = limitOf(after);
   const limited = limit === limitOf(before) ? {} : { max_tokens: limit };
@@ -149,13 +154,16 @@ function patchUser({ metadata }: MessagesRequest, { user }: ChatRequest): JsonOb
   return Object.keys(patched).length > 0 ? patched : undefined;
 }
 
-/** Changes of the fields that only this format has. Names of betas are a header. */
+/** Changes of fields that only this format has. Beta names are sent in a header instead. */
 function patchOwn(before: ChatRequest, after: ChatRequest): JsonObject {
   const changes = changesOf(before.dialect_fields?.['messages'], after.dialect_fields?.['messages']);
   return Object.fromEntries(changes.filter(([name]) => name !== 'betas' && name !== 'metadata'));
 }
 
-/** The tools with those that hooks added. Without any, those that the conversation has called: the vendor refuses calls of others. */
+/**
+ * Adds tools of hooks. Without any tools, declares those that the conversation has called: the vendor rejects calls
+ * of undeclared tools.
+ */
 function patchTools(
   body: MessagesRequest,
   before: ChatRequest,
@@ -170,7 +178,7 @@ function patchTools(
 
 function writeTool(tool: Tool): MessagesTool | undefined {
   const { function: called } = tool;
-  // Of hooks in JavaScript it may be any.
+  // Hooks in JavaScript may set any type.
   const type: string = tool.type;
   if (type !== 'function') return undefined;
   const { name, description, parameters } = called;
@@ -190,8 +198,8 @@ function calledNames({ messages }: MessagesRequest): readonly string[] {
 }
 
 /**
- * The messages as the provider takes them: its own thinking opened and other thinking left out, ids of calls made valid, and what hooks
- * added at either end. Undefined where an addition has no form here.
+ * Adapts messages to the provider. Its own thinking is opened, other thinking dropped, call ids are made valid, and
+ * messages of hooks are added at either end. Undefined if the format cannot express an addition.
  */
 function patchMessages(
   body: MessagesRequest,
@@ -216,7 +224,7 @@ function systemBlocks({ system }: MessagesRequest): readonly Block[] {
   return system ?? [];
 }
 
-/** A message without thinking of others and with valid ids; none when nothing is left of it. */
+/** Removes other vendors' thinking and makes ids valid; returns no message if nothing remains. */
 function cleanMessage(
   message: MessagesMessage,
   open: NativeChange['open'],
@@ -246,7 +254,7 @@ interface Added {
   readonly messages: readonly MessagesMessage[];
 }
 
-/** Messages that a hook added: texts of the system, the user and the assistant. */
+/** Converts messages of hooks: texts of the system, the user and the assistant. */
 function writeAdded(added: readonly ChatMessage[]): Added | undefined {
   const system: Block[] = [];
   const messages: MessagesMessage[] = [];

@@ -18,14 +18,14 @@ import { cacheControlOf, isUsualOrder, opaqueOf } from './tables.ts';
 import { isThinkingBlock, readEffort, readThinking } from './thinking.ts';
 import type { Block, MessagesMessage, MessagesRequest, MessagesTool } from './types.ts';
 
-/** What is noted while a request is read. */
+/** State of reading a request. */
 interface Reading {
   readonly needs: DialectNeed[];
-  /** Where a place of the canonical request stands in the caller's body. */
+  /** Paths of the caller's body by canonical path. */
   readonly places: Map<string, string>;
 }
 
-/** What fields below a place that is known are called in this format. */
+/** Suffixes of known paths, by their canonical form. */
 const BELOW: Readonly<Record<string, string>> = Object.freeze({
   '.image_url': '.source',
   '.image_url.url': '.source',
@@ -42,7 +42,7 @@ const BELOW: Readonly<Record<string, string>> = Object.freeze({
   '.tool_call_id': '.tool_use_id',
 });
 
-/** Fields of the request that have another name here. */
+/** Request fields with another name in this format. */
 const RENAMED: Readonly<Record<string, string>> = Object.freeze({
   max_completion_tokens: 'max_tokens',
   stop: 'stop_sequences',
@@ -53,7 +53,7 @@ const RENAMED: Readonly<Record<string, string>> = Object.freeze({
   'dialect_fields.messages': '',
 });
 
-/** Where a canonical place stands in the caller's body; the same place where nothing is known of it. */
+/** Path in the caller's body for a canonical path; the same path if unknown. */
 function callersPlace(places: ReadonlyMap<string, string>, param: string): string {
   let head = param;
   while (head !== '') {
@@ -69,7 +69,7 @@ function callersPlace(places: ReadonlyMap<string, string>, param: string): strin
   return param;
 }
 
-/** A request of this format as a canonical one. */
+/** Reads a request of this format into the canonical form. */
 export function readMessages({ body: sent, headers, route }: DialectInput<MessagesRequest>): DialectRequest {
   const body = route.action === 'count' ? { ...sent, stream: false } : sent;
   const reading: Reading = { needs: [], places: new Map() };
@@ -85,10 +85,10 @@ export function readMessages({ body: sent, headers, route }: DialectInput<Messag
   };
 }
 
-/** Tools that the caller runs itself, though only a provider of this format knows them. */
+/** Tools that the caller runs, although only providers of this format know them. */
 const CLIENT_TOOL = /^(?:bash|text_editor|memory)_\d+$/;
 
-/** Tools and what the model may do with them. */
+/** Tools and the tool choice. */
 function readTools(
   { tools, tool_choice: choice }: MessagesRequest,
   reading: Reading,
@@ -108,7 +108,7 @@ function readTool(tool: MessagesTool, at: string, reading: Reading): Tool {
   if (model !== undefined) reading.needs.push({ kind: 'model', name: model, param: `${at}.model` });
   if (typeof type === 'string' && type !== 'custom') {
     reading.needs.push({ kind: CLIENT_TOOL.test(type) ? 'native' : 'server tool', name: type, param: `${at}.type` });
-    // A tool that only codecs of this format write.
+    // Tool that only codecs of this format can write.
     const opaque: JsonObject = opaqueOf(tool);
     return opaque as Tool;
   }
@@ -132,13 +132,13 @@ function readChoice(choice: MessagesRequest['tool_choice']): Pick<ChatRequest, '
   return type === 'auto' || type === 'none' ? { tool_choice: type } : {};
 }
 
-/** Fields that the canonical request says; all others are `dialect_fields`. */
+/** Fields that the canonical request expresses; all others go to `dialect_fields`. */
 const SAID: ReadonlySet<string> = new Set([
   ...['model', 'max_tokens', 'messages', 'system', 'stream', 'temperature', 'top_p', 'stop_sequences', 'service_tier'],
   ...['tools', 'tool_choice', 'cache_control', 'metadata'],
 ]);
 
-/** Fields of a request that are neither messages nor tools. */
+/** Fields of a request other than messages and tools. */
 function readFields(body: MessagesRequest, headers: Readonly<Record<string, unknown>>): Partial<ChatRequest> {
   const { max_tokens, temperature, top_p, stop_sequences: stop, service_tier: tier, stream } = body;
   const user = readString(readObject(body.metadata)['user_id']);
@@ -167,7 +167,7 @@ function readFormat({ output_config: config, output_format: old }: MessagesReque
   return { type, json_schema: { name: 'response', schema, strict: true } };
 }
 
-/** What only a provider of this format understands. */
+/** Fields that only a provider of this format understands. */
 function ownFields(body: MessagesRequest, headers: Readonly<Record<string, unknown>>): JsonObject {
   const unsaid = Object.entries(body).filter(
     ([name, value]) => !SAID.has(name) && value !== null && value !== undefined && name !== '__proto__',
@@ -185,13 +185,13 @@ function ownFields(body: MessagesRequest, headers: Readonly<Record<string, unkno
   };
 }
 
-/** Fields next to {@link SAID} that other fields of the canonical request say, or that are needs of their own. */
+/** Fields, in addition to {@link SAID}, that other canonical fields or needs express. */
 const SAID_OTHERWISE: ReadonlySet<string> = new Set([
   ...['thinking', 'output_config', 'output_format', 'container', 'mcp_servers', 'fallbacks'],
   ...['thread', 'user_profile_id', 'workspace_id'],
 ]);
 
-/** Fields that name what lies in the operator's account. */
+/** Fields that refer to resources of the operator's account. */
 const REFERENCES = Object.freeze(['container', 'thread', 'user_profile_id', 'workspace_id']);
 
 /** Fields that only a provider of this format understands. */
@@ -199,7 +199,7 @@ function lostFields(body: MessagesRequest): readonly string[] {
   return Object.keys(ownFields({ ...body, metadata: null }, {})).filter((name) => !SAID_OTHERWISE.has(name));
 }
 
-/** What a request refers to in the operator's account, and which other models it names. */
+/** Adds needs for resources of the operator's account and for other models named in a request. */
 function readReferences(body: MessagesRequest, { needs }: Reading): void {
   const { mcp_servers: servers, fallbacks } = body;
   for (const name of REFERENCES)
@@ -211,10 +211,10 @@ function readReferences(body: MessagesRequest, { needs }: Reading): void {
   }
 }
 
-/** The header of Claude Code's attribution: it changes with every call, so that no cache of a prompt would ever be hit. */
+/** Attribution header of Claude Code. It changes with every call, so prompt caches would never hit. */
 const ATTRIBUTION = /^x-anthropic-billing-header:[^\n]*\n*/;
 
-/** System texts and messages as canonical messages: one turn with results of tools becomes several. */
+/** Reads system texts and messages as canonical messages. A turn with tool results becomes several messages. */
 function readTurns({ system, messages }: MessagesRequest, reading: Reading): readonly ChatMessage[] {
   const read: ChatMessage[] = [];
   const add = (message: ChatMessage, at: string, contentAt = `${at}.content`): string => {
@@ -244,7 +244,7 @@ function roleOf({ role }: MessagesMessage): 'user' | 'assistant' | 'system' {
   return role === 'assistant' || role === 'system' ? role : 'user';
 }
 
-/** The system texts without the attribution, and which of the caller's blocks they are; undefined when nothing is left. */
+/** System texts without the attribution, with the indexes of their blocks; undefined if nothing remains. */
 function readSystem(
   system: MessagesRequest['system'],
 ): { readonly content: string | readonly ContentPart[]; readonly from: readonly number[] } | undefined {
@@ -262,7 +262,7 @@ function readSystem(
     : { content: texts.map(({ part }) => part), from: texts.map(({ index }) => index) };
 }
 
-/** Results of tools come first, each as a message; whatever else the user says is one more. */
+/** Reads tool results first, one message each, then the rest of the user's turn as one more. */
 function readUser(
   role: 'user' | 'assistant' | 'system',
   blocks: readonly Block[],
@@ -302,7 +302,7 @@ function isBlock(value: unknown): value is Block {
   return isObject(value) && typeof value['type'] === 'string';
 }
 
-/** An assistant's message, its blocks by kind; `order` has how they stood where that is not the usual order. */
+/** Reads an assistant message with blocks by kind; `order` records their sequence if it is not the default. */
 function readAssistant(blocks: readonly Block[], at: string, add: Add, reading: Reading): void {
   const parts: ContentPart[] = [];
   const details: ReasoningDetail[] = [];
@@ -346,16 +346,16 @@ function readCall(block: Block): ToolCall {
   };
 }
 
-/** How much of a block that only its own provider understands goes to another one. */
+/** Maximum text length of a vendor-specific block for other providers. */
 const MAX_TEXT = 4000;
 
-/** Blocks that other providers get as text: what tools of the provider did, and what was summed up. */
+/** Blocks that other providers receive as text: results of the provider's tools, and summaries. */
 const DESCRIBED = /_tool_result$|^(?:server_tool_use|mcp_tool_use|search_result|compaction|tool_reference)$/;
 
 /** Fields that only their provider can read. */
 const UNREADABLE: ReadonlySet<string> = new Set('encrypted_content encrypted_index signature cache_control'.split(' '));
 
-/** A block of a user's words or of a tool's result as a part of a message. */
+/** Reads a block of user content or of a tool result as a part of a message. */
 function readPart(block: Block, at: string, reading: Reading): ContentPart {
   const cached = cacheControlOf(block);
   const source = isObject(block['source']) ? block['source'] : {};
@@ -371,7 +371,7 @@ function readPart(block: Block, at: string, reading: Reading): ContentPart {
   return readOpaque(block, at, reading);
 }
 
-/** A text; what it cites is kept for codecs and dialects of this format. */
+/** Reads a text; its citations are kept for codecs and dialects of this format. */
 function readText(block: Block): ContentPart {
   const citations = readArray(block['citations']);
   const annotations = citations.filter(isObject).map(opaqueOf);
@@ -400,12 +400,12 @@ function readDocument(block: Block, source: Readonly<Record<string, unknown>>): 
     },
     ...(context !== undefined && { context }),
     ...(isObject(citations) && { citations }),
-    // Its parts are what citations count; other formats have one text.
+    // Citations refer to its parts; other formats have one text.
     ...(source['type'] === 'content' && { dialect_fields: { messages: { source } } }),
   };
 }
 
-/** The text of a document that is given in parts; undefined when something else is among them. */
+/** Text of a document given in parts; undefined if it has other parts. */
 function joinedText(content: unknown): string | undefined {
   if (typeof content === 'string') return content;
   const texts = readArray(content).map((part) =>
@@ -414,7 +414,7 @@ function joinedText(content: unknown): string | undefined {
   return texts.every((text) => typeof text === 'string') ? texts.join('\n\n') : undefined;
 }
 
-/** A block that only a provider of this format understands, with what other providers get of it. */
+/** Wraps a block that only providers of this format understand, with its text for other providers. */
 function readOpaque(block: Block, at: string, reading: Reading): ContentPart {
   const { source } = block;
   const isFile = isObject(source) && source['type'] === 'file';

@@ -32,8 +32,8 @@ import type { Block } from './types.ts';
 import { anthropicUsage } from './usage.ts';
 
 /**
- * A message as a chat completion. Throws {@link StreamFailure} when a 200 holds none, and for an unmapped stop reason without content;
- * `isNative` keeps that too, since the caller reads this format itself.
+ * Converts a message to a chat completion. Throws {@link StreamFailure} for a 200 without a message, and for an
+ * unmapped stop reason without content. `isNative` accepts the latter, since the caller reads this format itself.
  */
 export function anthropicResponse(body: unknown, call: CodecCall, isNative = false): ChatResponse {
   const message = readObject(body);
@@ -67,19 +67,19 @@ export function anthropicResponse(body: unknown, call: CodecCall, isNative = fal
   };
 }
 
-/** A finish reason with the vendor's own word, and which stop sequence it was. */
+/** Finish reason with the vendor's own stop reason and the matched stop sequence. */
 function endOf(finish: FinishReason, reason: string, { stop_sequence: sequence }: JsonObject): ChoiceEnd {
   const stop = readString(sequence);
   return { finish_reason: finish, finish: { native: reason, ...(stop !== undefined && { stop_sequence: stop }) } };
 }
 
-/** What the vendor says of a refusal; null when there was none. */
+/** Vendor's explanation of a refusal; null without one. */
 function refusalText(reason: string, details: unknown): string | null {
   if (reason !== 'refusal') return null;
   return readString(readObject(details)['explanation']) ?? 'The model refused to answer.';
 }
 
-/** What the vendor says it cleared from the context. */
+/** Context edits reported by the vendor. */
 function contextOf({ context_management }: JsonObject): JsonObject {
   return isObject(context_management) ? { context_management } : {};
 }
@@ -90,7 +90,7 @@ function failure(message: string): StreamFailure {
 
 type Content = Pick<AssistantMessage, 'content' | 'tool_calls'> & JsonObject;
 
-/** The content of a message: what a stream of it would come to. */
+/** Content of a message, equal to the sum of its stream. */
 function readContent(content: readonly unknown[], callId: string): Content {
   const reader = new BlockReader(callId);
   let text = '';
@@ -117,7 +117,7 @@ function readContent(content: readonly unknown[], callId: string): Content {
       }
   }
   return {
-    // A formed answer is all of the content: words next to it would break its form.
+    // A formatted response replaces all content: other text would break the format.
     content: formed ?? text,
     ...(reasoning !== '' && { reasoning_content: reasoning }),
     ...(details.length > 0 && { reasoning_details: details }),
@@ -137,10 +137,13 @@ function readCall({ id, name, input }: JsonObject): ToolCall | undefined {
   return { id, type: 'function', function: { name, arguments: JSON.stringify(input ?? {}) } };
 }
 
-/** What is known of one content block. */
+/** State of a content block. */
 interface BlockState {
   readonly type: string;
-  /** Counts tools, not blocks: OpenAI's index. Undefined for other blocks, and for the answer tool, whose input is text. */
+  /**
+   * Index among tool calls as in OpenAI's format, not among blocks. Undefined for other blocks, and for the answer
+   * tool, whose input is text.
+   */
   readonly tool: number | undefined;
   readonly start: JsonObject;
   /** Text, thinking or arguments so far. */
@@ -149,38 +152,38 @@ interface BlockState {
   isClosed: boolean;
 }
 
-/** Turns the events of content blocks into OpenAI's deltas. */
+/** Converts events of content blocks to OpenAI's deltas. */
 class BlockReader {
   readonly #callId: string;
   readonly #blocks = new Map<unknown, BlockState>();
   #tools = 0;
-  /** Of all texts so far. */
+  /** Length of all texts so far. */
   #textLength = 0;
 
-  /** `callId` is for calls of servers that send none. */
+  /** `callId` is for calls of servers that send no id. */
   constructor(callId: string) {
     this.#callId = callId;
   }
 
-  /** Whether any block has begun. */
+  /** True once a block has started. */
   get hasBegun(): boolean {
     return this.#blocks.size > 0;
   }
 
-  /** Whether any of them has content. */
+  /** True if a block has content. */
   get hasContent(): boolean {
     return [...this.#blocks.values()].some(
       ({ type, tool, written }) => written !== '' || tool !== undefined || (type !== 'text' && type !== 'thinking'),
     );
   }
 
-  /** The arguments of the calls of tools, as text; empty for one that has not ended. */
+  /** Arguments of the tool calls, as text; empty for an unfinished call. */
   get called(): readonly string[] {
     const calls = [...this.#blocks.values()].filter(({ tool }) => tool !== undefined);
     return calls.map(({ isClosed, written }) => (isClosed ? written : ''));
   }
 
-  /** Whether one of them called a tool of the caller's. */
+  /** True if a tool of the caller was called. */
   get hasCalled(): boolean {
     return this.#tools > 0;
   }
@@ -225,14 +228,14 @@ class BlockReader {
     }
   }
 
-  /** What is known of a block only when it ends. */
+  /** Returns the deltas that are known only at the end of a block. */
   close(index: unknown): readonly ChatDelta[] {
     const block = this.#blocks.get(index);
     if (!block || block.isClosed) return [];
     block.isClosed = true;
     const { type, start, written } = block;
     if (type === 'text' || type === '') return [];
-    // A tool without input streams none; some servers send all of it in the first event.
+    // A tool call without input streams no input; some servers send all input in the first event.
     if (type === 'tool_use') return written === '' ? this.#write(block, JSON.stringify(start['input'] ?? {})) : [];
     if (!isThinkingBlock(block)) return [{ opaque: [opaqueOf(completeBlock(block))] }];
     const detail = thinkingDetail({
@@ -259,7 +262,9 @@ class BlockReader {
     return annotations.length > 0 ? [{ annotations }] : [];
   }
 
-  /** What a text cites: pages as OpenAI's clients read them, with where the text stands, and all as the vendor wrote it. */
+  /**
+   * Converts a citation of a text: a page in OpenAI's form with its position in the text, plus the vendor's original.
+   */
   #readCitation(citation: JsonObject, text: string): JsonObject {
     const { type, title, document_title: document, document_index: nth, file_id: id } = citation;
     const url = readString(citation['url'] ?? citation['source']);
@@ -275,12 +280,15 @@ class BlockReader {
   }
 }
 
-/** Citations of documents that the caller sent. Source: https://platform.claude.com/docs/en/build-with-claude/citations */
+/**
+ * Types of citations of the caller's documents. Source:
+ * https://platform.claude.com/docs/en/build-with-claude/citations
+ */
 const DOCUMENT_PLACES: ReadonlySet<unknown> = new Set([
   ...['char_location', 'page_location', 'content_block_location', 'search_result_location'],
 ]);
 
-/** A block of thinking, as the vendor wants it back; undefined without anything to check it by. */
+/** Thinking block in the form that the vendor accepts back; undefined if the vendor could not verify it. */
 function thinkingDetail(block: Block): ReasoningDetail | undefined {
   const field = block.type === 'redacted_thinking' ? 'data' : 'signature';
   const mark = readString(block[field]);
@@ -290,7 +298,7 @@ function thinkingDetail(block: Block): ReasoningDetail | undefined {
     : { kind: 'text', text: String(block['thinking']), signature: mark, format: 'anthropic' };
 }
 
-/** A block of the vendor's own tools as it would stand in a complete message. */
+/** Block of a vendor tool as in a complete message. */
 function completeBlock({ type, start, written }: BlockState): JsonObject {
   if (written === '') return start;
   return type === 'compaction'
@@ -298,7 +306,7 @@ function completeBlock({ type, start, written }: BlockState): JsonObject {
     : { ...start, input: parseJson(written) ?? start['input'] };
 }
 
-/** Decodes the Messages API's events, which differ by the `type` in their data; `isNative` as for {@link anthropicResponse}. */
+/** Decodes events of the Messages API by the `type` in their data; `isNative` as for {@link anthropicResponse}. */
 export function anthropicStream(call: CodecCall, isNative = false): StreamDecoder {
   return new EventReader(call, isNative);
 }
@@ -308,12 +316,12 @@ class EventReader implements StreamDecoder {
   readonly #isNative: boolean;
   readonly #blocks: BlockReader;
   #head: ChunkHead;
-  /** The id of the message that has begun. */
+  /** Id of the message that has started. */
   #started: string | undefined;
   #usage: JsonObject = {};
   #finish: FinishReason | undefined;
   #isStopped = false;
-  /** Whether it was refused before anything was written. */
+  /** True if the request was refused before any output. */
   #isRefused = false;
 
   constructor(call: CodecCall, isNative: boolean) {
@@ -328,7 +336,7 @@ class EventReader implements StreamDecoder {
     const data = parseJson(text);
     if (!isObject(data)) throw failure('The provider sent an event that is not JSON.');
     const type = readString(data['type']) ?? event ?? '';
-    // Nothing may follow a finish reason but the counts.
+    // Only usage may follow a finish reason.
     if (this.#finish !== undefined && type.startsWith('content_block')) return [];
     const { index } = data;
     switch (type) {
@@ -371,16 +379,17 @@ class EventReader implements StreamDecoder {
   #open(message: JsonObject): readonly ChatChunk[] {
     const id = readString(message['id']) ?? this.#call.id;
     if (this.#started !== undefined) {
-      // Some proxies repeat the first event; one that begins anew in the middle cannot be taken back.
+      // Some proxies repeat the first event. A new message in the middle of a stream is an error, because output cannot
+      // be retracted.
       if (id === this.#started && !this.#blocks.hasBegun) return [];
       throw failure('The provider began a second answer in one stream.');
     }
     this.#started = id;
     this.#head = { ...this.#head, id, model: readString(message['model']) ?? this.#head.model };
-    // How much it writes is not known yet, unless it is there already.
+    // Output tokens are not known yet, unless the message has already ended.
     const begun = readObject(message['usage']);
     this.#count(readString(message['stop_reason']) === undefined ? { ...begun, output_tokens: null } : begun);
-    // A call made by the vendor's own code runner comes complete, in the first event.
+    // A call made by the vendor's code runner arrives complete in the first event.
     const complete = readArray(message['content']).flatMap((block, index) => [
       ...this.#blocks.start(index, readObject(block)),
       ...this.#blocks.close(index),
@@ -389,7 +398,7 @@ class EventReader implements StreamDecoder {
     return [...this.#emit([opening, ...complete]), ...this.#end(message, message)];
   }
 
-  /** Opens the message of a server that did not. */
+  /** Opens the message if the server did not. */
   #openLate(): readonly ChatChunk[] {
     return this.#started === undefined ? this.#open({}) : [];
   }
@@ -409,7 +418,7 @@ class EventReader implements StreamDecoder {
     return [...this.#emit(refusal === null ? [] : [{ refusal }]), { ...last, ...contextOf(event) }];
   }
 
-  /** Later counts replace earlier ones (they are cumulative), unless they are missing or null; none falls. */
+  /** Later counts replace earlier ones, since they are cumulative, unless they are missing, null or lower. */
   #count(usage: unknown): void {
     const counts = Object.entries(readObject(usage)).filter(
       ([name, value]) => value !== null && value !== undefined && !isLess(value, this.#usage[name]),

@@ -9,10 +9,10 @@ import {
 } from '../../../contract/index.ts';
 import { LEGACY_FUNCTIONS, toolCallId } from '../kit/index.ts';
 
-/** Types of `thinking`: with an effort, with a number of tokens, only in short notes between tool calls, not at all. */
+/** Types of `thinking`: with an effort, with a token budget, only short notes between tool calls, or disabled. */
 export type ThinkingType = 'adaptive' | 'enabled' | 'between_tools' | 'disabled';
 
-/** All types, from much thinking to none. */
+/** All types, from most thinking to none. */
 export const THINKING_TYPES: readonly ThinkingType[] = Object.freeze([
   'adaptive',
   'enabled',
@@ -21,33 +21,34 @@ export const THINKING_TYPES: readonly ThinkingType[] = Object.freeze([
 ]);
 
 /**
- * What Claude models take differs by release, and the vendor responds 400 to what one does not. Source: models overview, thinking
- * and migration guides of https://platform.claude.com/docs, and the model catalogue of @ai-sdk/anthropic 4.0.105.
+ * Capabilities of Claude models, which differ by release; the vendor responds 400 to unsupported ones. Source: models
+ * overview, thinking and migration guides of https://platform.claude.com/docs, and the model catalogue of
+ * @ai-sdk/anthropic 4.0.105.
  */
 export interface AnthropicTraits {
-  /** `max_tokens` when the caller gives none: the vendor demands one, OpenAI's default is the model's limit. */
+  /** Default `max_tokens`: the vendor requires it, OpenAI's default is the model's limit. */
   readonly maxOutput: number;
-  /** Whether `temperature`, `top_p` and `top_k` exist. */
+  /** True if `temperature`, `top_p` and `top_k` are supported. */
   readonly sampling: boolean;
-  /** Whether `temperature` and `top_p` may stand together. */
+  /** True if `temperature` and `top_p` are allowed together. */
   readonly temperatureWithTopP: boolean;
-  /** The types of `thinking` that the model takes; by the first one it is asked for an effort. */
+  /** Supported types of `thinking`; the first is used for an effort. */
   readonly thinking: readonly ThinkingType[];
-  /** The type that asks for as little thinking as the model can. */
+  /** Type with the least thinking that the model supports. */
   readonly leastThinking: ThinkingType;
-  /** Whether there is an effort above `high` and below `max`. */
+  /** True if there is an effort between `high` and `max`. */
   readonly xhigh: boolean;
-  /** Whether a tool call can be forced. */
+  /** True if a tool call can be forced. */
   readonly forcedTools: boolean;
-  /** Whether `output_config.format` and strict tools exist. */
+  /** True if `output_config.format` and strict tools are supported. */
   readonly jsonSchema: boolean;
-  /** Whether a last assistant message is continued; else it is refused. */
+  /** True if a final assistant message is continued; otherwise it is rejected. */
   readonly prefill: boolean;
-  /** Whether thinking comes back only behind the system prompt, tools and messages that it was written after. */
+  /** True if thinking is accepted back only after the same system prompt, tools and messages. */
   readonly preservedThinking: boolean;
 }
 
-/** Claude 3 and before. */
+/** Claude 3 and earlier. */
 const CLAUDE_3: AnthropicTraits = {
   maxOutput: 4096,
   sampling: true,
@@ -73,7 +74,7 @@ const CLAUDE_4_7: AnthropicTraits = { ...CLAUDE_4_6, sampling: false, thinking: 
 const ALWAYS_THINKING: AnthropicTraits = { ...CLAUDE_4_7, thinking: ['adaptive'], leastThinking: 'adaptive' };
 const CLAUDE_5_5: AnthropicTraits = { ...ALWAYS_THINKING, forcedTools: false, preservedThinking: true };
 
-/** The first row whose pattern matches wins; names may be prefixed (`anthropic.claude-…`). */
+/** First matching pattern wins; names may be prefixed (`anthropic.claude-…`). */
 const TRAITS: readonly (readonly [RegExp, AnthropicTraits])[] = Object.freeze([
   [
     /claude-sonnet-5-5/,
@@ -94,23 +95,26 @@ const TRAITS: readonly (readonly [RegExp, AnthropicTraits])[] = Object.freeze([
   [/claude-sonnet-4(-0|-2\d{7}|@|$)|claude-3-7/, CLAUDE_4],
   [/claude-3-5/, { ...CLAUDE_3, maxOutput: 8192 }],
   [/claude-(3|v?2|instant)/, CLAUDE_3],
-  // A Claude of no row is a new one: it gets the narrowest request, and any `thinking` that its caller writes.
+  // An unknown Claude is a new one. It gets the narrowest request, and any `thinking` of its caller.
   [/claude-/, { ...CLAUDE_5_5, maxOutput: 64_000, thinking: THINKING_TYPES, preservedThinking: false }],
 ]);
 
-/** Another vendor's model behind Anthropic's API, which takes what its vendor says. */
+/** Another vendor's model behind Anthropic's API, with that vendor's options. */
 const OTHER: AnthropicTraits = {
   ...CLAUDE_4,
   maxOutput: 8192,
   thinking: ['enabled', 'adaptive', 'between_tools', 'disabled'],
 };
 
-/** The traits of a model by its name. */
+/** Traits of a model by its name. */
 export function anthropicTraits(model: string): AnthropicTraits {
   return TRAITS.find(([pattern]) => pattern.test(model.toLowerCase()))?.[1] ?? OTHER;
 }
 
-/** Why a message ended. A paused or compacted one can be continued, in a way that OpenAI's shape has no place for: to the caller it is cut. */
+/**
+ * Finish reasons by stop reason. A paused or compacted message could be continued, but OpenAI's shape cannot express
+ * that, so it counts as cut off.
+ */
 const FINISH_REASON: Readonly<Record<string, FinishReason>> = Object.freeze({
   end_turn: 'stop',
   stop_sequence: 'stop',
@@ -123,20 +127,20 @@ const FINISH_REASON: Readonly<Record<string, FinishReason>> = Object.freeze({
 });
 
 /**
- * OpenAI's word for a stop reason; undefined for one that is missing here. `called` is whether a tool of the caller's was: a formed answer
- * is a call too.
+ * OpenAI's finish reason for a stop reason; undefined for an unknown one. `called` is true if a tool of the caller
+ * was called: a formatted response is also a call.
  */
 export function readFinish(reason: string, called: boolean): FinishReason | undefined {
   const known = Object.hasOwn(FINISH_REASON, reason) ? FINISH_REASON[reason] : undefined;
   return known === 'tool_calls' && !called ? 'stop' : known;
 }
 
-/** Reasons that no word of OpenAI's says as exactly. */
+/** Reasons without an exact equivalent at OpenAI. */
 const OWN_REASONS: ReadonlySet<string> = new Set([
   ...['pause_turn', 'model_context_window_exceeded', 'compaction', 'refusal'],
 ]);
 
-/** What is known at the end of a message. */
+/** State at the end of a message. */
 export interface Ending {
   readonly finishReason: FinishReason | undefined;
   readonly finish: NativeFinish | undefined;
@@ -144,7 +148,7 @@ export interface Ending {
   readonly isRefused: boolean;
 }
 
-/** Why the model stopped, and at which of the caller's stop sequences where the provider sends it. */
+/** Stop reason, with the matched stop sequence if the provider sends it. */
 export function writeFinish({ finishReason, finish = {}, hasCalls, isRefused }: Ending): {
   readonly stop_reason: string;
   readonly stop_sequence: string | null;
@@ -154,7 +158,7 @@ export function writeFinish({ finishReason, finish = {}, hasCalls, isRefused }: 
   if (native !== undefined && OWN_REASONS.has(native)) return reason(native);
   if (finishReason === 'length') return reason('max_tokens');
   if (finishReason === 'content_filter') return reason('refusal');
-  // A client runs a tool only after this word, whatever the provider calls the end.
+  // Clients run a tool only after this reason, whatever the provider's reason is.
   if (hasCalls) return reason('tool_use');
   if (isRefused) return reason('refusal');
   if (sequence !== undefined) return { stop_reason: 'stop_sequence', stop_sequence: sequence };
@@ -163,25 +167,27 @@ export function writeFinish({ finishReason, finish = {}, hasCalls, isRefused }: 
 
 const KINDS: readonly string[] = Object.freeze(['reasoning', 'content', 'opaque', 'tool']);
 
-/** Whether the blocks of a message (`reasoning:0`, `tool:1`) come as they do without an `order`: reasoning, content, calls. */
+/**
+ * Returns true if the blocks of a message (`reasoning:0`, `tool:1`) are in default order: reasoning, content, calls.
+ */
 export function isUsualOrder(order: readonly string[]): boolean {
   const ranks = [...new Set(order)].map((entry) => KINDS.indexOf(entry.split(':')[0] ?? ''));
   return ranks.every((rank, index) => index === 0 || rank >= (ranks[index - 1] ?? 0));
 }
 
-/** A call's id as the vendor takes it. */
+/** Call id in the form that the vendor accepts. */
 export function anthropicCallId(id: string): string {
   return toolCallId(id, 64);
 }
 
-/** A valid `cache_control` of a block, message or tool; any other value is left out. */
+/** Valid `cache_control` of a block, message or tool; an invalid one is dropped. */
 export function cacheControlOf(source: unknown): { readonly cache_control?: CacheControl } {
   const { type, ttl } = readObject(readObject(source)['cache_control']);
   if (type !== 'ephemeral') return {};
   return { cache_control: { type, ...((ttl === '5m' || ttl === '1h') && { ttl }) } };
 }
 
-/** A block, tool or citation that only this format knows. */
+/** Wraps a block, tool or citation that only this format knows. */
 export function opaqueOf(value: object): {
   readonly type: 'opaque';
   readonly dialect: 'messages';
@@ -190,7 +196,7 @@ export function opaqueOf(value: object): {
   return { type: 'opaque', dialect: 'messages', value };
 }
 
-/** What {@link opaqueOf} holds; undefined for another format's, or one without a type. */
+/** Value wrapped by {@link opaqueOf}; undefined for another format, or without a type. */
 export function valueOfOpaque(
   thing: unknown,
 ): { readonly type: string; readonly [field: string]: unknown } | undefined {
@@ -199,7 +205,10 @@ export function valueOfOpaque(
   return { ...value, type: value['type'] };
 }
 
-/** What the vendor does for a request. Source: https://platform.claude.com/docs/en/api/messages and the pages of its tools. */
+/**
+ * Effects of a request at the vendor. Source: https://platform.claude.com/docs/en/api/messages and the pages of its
+ * tools.
+ */
 export const ANTHROPIC_EFFECTS: ProviderEffects = Object.freeze({
   tools: [
     {
@@ -220,7 +229,7 @@ export const ANTHROPIC_EFFECTS: ProviderEffects = Object.freeze({
   inference_geo: [{ does: 'residency' }, { does: 'price', note: 'Charged as the response says.' }],
 });
 
-/** What becomes of each field of a chat request; `docs/providers/anthropic.md` shows this table. */
+/** Rules for each field of a chat request; `docs/providers/anthropic.md` shows this table. */
 export const ANTHROPIC_FIELDS: FieldTable = {
   unknown: 'dropped',
   notes: [
@@ -328,7 +337,10 @@ export const ANTHROPIC_FIELDS: FieldTable = {
   },
 };
 
-/** A token of a Claude subscription, as Claude Code and claude.ai get it by OAuth; keys of the API begin with `sk-ant-api`. */
+/**
+ * Returns true for an OAuth token of a Claude subscription (Claude Code, claude.ai). API keys begin with
+ * `sk-ant-api`.
+ */
 export function isClaudeToken(text: string): boolean {
   return /^sk-ant-oat\d/.test(text);
 }

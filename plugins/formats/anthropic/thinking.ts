@@ -23,14 +23,14 @@ import { SEAL } from '../sealed-reasoning.ts';
 import { type AnthropicTraits, THINKING_TYPES, type ThinkingType } from './tables.ts';
 import type { Block } from './types.ts';
 
-/** Reasoning of another format's provider, as a signature that only this gateway can read. */
+/** Reasoning of another format, packed into a signature that only this gateway can read. */
 const FOREIGN = /^tgr\.([a-z]{1,32})\.([\w-]{0,128})\.(.+)$/s;
-/** Whether a block is thinking, shown or not. */
+/** Returns true for a thinking block, visible or redacted. */
 export function isThinkingBlock({ type }: Pick<Block, 'type'>): boolean {
   return type === 'thinking' || type === 'redacted_thinking';
 }
 
-/** A piece of reasoning that came back; without a signature it is of no format. */
+/** Reads a reasoning block of a client; without a signature its format is `none`. */
 export function readThinking(block: Block): ReasoningDetail {
   const text = readString(block['thinking']) ?? '';
   const mark = markOf(block);
@@ -38,11 +38,11 @@ export function readThinking(block: Block): ReasoningDetail {
   const foreign = FOREIGN.exec(mark);
   if (foreign) {
     const [, format = '', id, data = ''] = foreign;
-    // Next to a text it is its maker's signature; alone it is all there is.
+    // With a text, it is the vendor's signature; without one, it is the whole reasoning.
     return { kind: text === '' ? 'encrypted' : 'text', data, format, ...(text !== '' && { text }), ...(id && { id }) };
   }
   if (block.type === 'redacted_thinking') return { kind: 'encrypted', data: mark, format: 'anthropic' };
-  // Core opens `data`, and makes the signature of it.
+  // Core opens `data` and restores the signature from it.
   return { kind: 'text', text, ...(mark.startsWith(SEAL) ? { data: mark } : { signature: mark }), format: 'anthropic' };
 }
 
@@ -54,7 +54,7 @@ function markField({ type }: Block): 'data' | 'signature' {
   return type === 'redacted_thinking' ? 'data' : 'signature';
 }
 
-/** A block of thinking as the vendor gets it back, its seal opened; undefined for what another provider or account made. */
+/** Opens the seal of a thinking block for the vendor; undefined for another provider's or account's block. */
 export function openThinking(block: Block, open: (sealed: string) => string | undefined): Block | undefined {
   if (readThinking(block).format !== 'anthropic') return undefined;
   const mark = markOf(block);
@@ -63,7 +63,7 @@ export function openThinking(block: Block, open: (sealed: string) => string | un
   return opened === undefined ? undefined : { ...block, [markField(block)]: opened };
 }
 
-/** A block of the vendor's with its signature sealed; any other block as it is. */
+/** Seals the signature of a vendor's block; any other block is returned unchanged. */
 export function sealBlock(block: unknown, seal: (data: string) => string): unknown {
   if (!isObject(block) || typeof block['type'] !== 'string') return block;
   const typed: Block = { ...block, type: block['type'] };
@@ -71,7 +71,7 @@ export function sealBlock(block: unknown, seal: (data: string) => string): unkno
   return mark ? { ...block, [markField(typed)]: seal(mark) } : block;
 }
 
-/** A piece of reasoning as a block. `seal` is for what its maker wants back. */
+/** Writes a reasoning detail as a block. `seal` is for data that its vendor requires back. */
 export function writeThinking(detail: ReasoningDetail, seal: (data: string) => string): Block {
   const { text = '', format, kind } = detail;
   const signature = signatureOf(detail, seal);
@@ -79,7 +79,7 @@ export function writeThinking(detail: ReasoningDetail, seal: (data: string) => s
   return isHidden ? { type: 'redacted_thinking', data: signature } : { type: 'thinking', thinking: text, signature };
 }
 
-/** The sealed signature of a piece of reasoning; empty where there is nothing to check it by. */
+/** Sealed signature of a reasoning detail; empty if its vendor could not verify it. */
 export function signatureOf(detail: ReasoningDetail, seal: (data: string) => string): string {
   const { data, signature, format, id } = detail;
   const wanted = data ?? signature;
@@ -89,11 +89,11 @@ export function signatureOf(detail: ReasoningDetail, seal: (data: string) => str
   return `tgr.${format}.${known}.${seal(wanted)}`;
 }
 
-/** The thinking of a message, each piece at the index by which its `order` names it; empty where the vendor would refuse it. */
+/** Thinking of a message by its index in `order`; empty where the vendor would reject it. */
 export function placedThinking(message: ChatMessage): readonly (readonly Block[])[] {
   const { reasoning_details: details, thinking_blocks: blocks } = message;
   if (details) return details.map((detail) => ownBlock(detail));
-  // As clients of other gateways keep it.
+  // Form in which clients of other gateways keep thinking.
   return readArray(blocks).map((block) => {
     const { type, thinking, signature, data } = readObject(block);
     if (type === 'redacted_thinking')
@@ -103,7 +103,7 @@ export function placedThinking(message: ChatMessage): readonly (readonly Block[]
   });
 }
 
-/** A piece of the vendor's own reasoning, byte for byte; nothing for any other vendor's, which it would refuse. */
+/** Block of the vendor's own reasoning, byte for byte; none for another vendor's, which it would reject. */
 function ownBlock({
   kind,
   format,
@@ -119,17 +119,17 @@ function ownBlock({
   return signature ? [{ type: 'thinking', thinking: text, signature }] : [];
 }
 
-/** The least effort that `output_config` has a word for. */
+/** Lowest effort in `output_config`. */
 const LEAST = EFFORTS.indexOf('low');
-/** What models with adaptive thinking take. */
+/** Efforts of models with adaptive thinking. */
 const ADAPTIVE: readonly Effort[] = ['low', 'medium', 'high', 'max'];
 const ADAPTIVE_WITH_XHIGH: readonly Effort[] = ['low', 'medium', 'high', 'xhigh', 'max'];
-/** The vendor's least budget. */
+/** Vendor's minimum budget. */
 const MIN_BUDGET = 1024;
-/** How much of `max_tokens` thinking may take, so that an answer has room: thinking counts toward it. */
+/** Maximum share of `max_tokens` for thinking, which counts toward that limit, so that the response has room. */
 const BUDGET_SHARE = 0.8;
 
-/** How much a caller of this format lets the model think, in the words of other formats. */
+/** Effort for the thinking options of a caller of this format. */
 export function readEffort(thinking: unknown, config: unknown): Effort | undefined {
   const { type, budget_tokens: budget } = readObject(thinking);
   if (type === 'disabled') return 'none';
@@ -144,14 +144,14 @@ export interface ThinkingPlan {
   readonly effort?: string;
 }
 
-/** What else in a request bears on thinking. */
+/** Further properties of a request that affect thinking. */
 interface Surroundings {
   readonly conversation: Conversation;
   readonly maxTokens: number;
   readonly forced: boolean;
 }
 
-/** `thinking` and effort as the model takes them; adds to `dropped` what the model or the request leaves no room for. */
+/** Plans `thinking` and effort for a model; adds what the model or the request does not allow to `dropped`. */
 export function planThinking(
   input: ChatRequest,
   traits: AnthropicTraits,
@@ -169,7 +169,7 @@ export function planThinking(
   }
   if (name === undefined) return {};
   if (name === 'none') return leastThinking(traits);
-  // Newer models leave the thinking out of the answer unless asked for it.
+  // Newer models omit the thinking from the response unless it is requested.
   if (effort !== undefined) return { thinking: { type: 'adaptive', display: 'summarized' }, effort };
   const budget = budgetOf(name, maxTokens);
   if (traits.thinking.length > 0 && budget !== undefined && !forced && !lacksThinking(conversation))
@@ -178,15 +178,15 @@ export function planThinking(
   return {};
 }
 
-/** Whether a model takes this type of `thinking`; one that is not known here may be newer than our tables. */
+/** Returns true if a model accepts this type of `thinking`; an unknown type may be newer than these tables. */
 export function takesThinking({ type }: JsonObject, { thinking }: AnthropicTraits): boolean {
   const taken: readonly unknown[] = thinking;
   return taken.includes(type) || !(THINKING_TYPES as readonly unknown[]).includes(type);
 }
 
 /**
- * The caller's own `thinking` as one model takes it, within `maxTokens`: what it refuses becomes the nearest that it takes, and is added
- * to `dropped`. A type that is not known here goes on as it is.
+ * Adapts the caller's own `thinking` to a model, within `maxTokens`. An unsupported type becomes the nearest
+ * supported one and is added to `dropped`. An unknown type is passed on unchanged.
  */
 export function fitThinking(
   own: JsonObject,
@@ -197,7 +197,7 @@ export function fitThinking(
 ): ThinkingPlan {
   const { type } = own;
   if (takesThinking(own, traits)) return { thinking: withinLimit(own, maxTokens, dropped) };
-  // Models that cannot think do nothing else.
+  // Models that cannot think need no option.
   if (type === 'disabled' && traits.thinking.length === 0) return {};
   tellDropped(dropped, 'thinking');
   if (type === 'disabled' || type === 'between_tools') {
@@ -217,13 +217,13 @@ function adaptiveEffort(effort: Effort, { xhigh }: AnthropicTraits): Effort {
   return fitEffort(effort, xhigh ? ADAPTIVE_WITH_XHIGH : ADAPTIVE);
 }
 
-/** The thinking tokens of an effort; undefined where the limit leaves no room for any. */
+/** Thinking tokens for an effort; undefined if the limit leaves no room. */
 function budgetOf(effort: Effort, maxTokens: number): number | undefined {
   const budget = Math.min(THINKING_TOKENS.anthropic[effort], Math.floor(maxTokens * BUDGET_SHARE));
   return budget < MIN_BUDGET ? undefined : budget;
 }
 
-/** A budget of thinking within what the response may have in all: a cap of a key or plan may be lower than it. */
+/** Limits the thinking budget to the output limit, which a cap of a key or plan may have lowered. */
 function withinLimit(own: JsonObject, maxTokens: number, dropped: string[]): JsonObject {
   const budget = own['budget_tokens'];
   if (typeof budget !== 'number' || budget < maxTokens) return own;
@@ -233,24 +233,24 @@ function withinLimit(own: JsonObject, maxTokens: number, dropped: string[]): Jso
 }
 
 function leastThinking({ thinking, leastThinking: least }: AnthropicTraits): ThinkingPlan {
-  // Models that think by budget think only when the request says so.
+  // Models with a budget think only on request.
   if (thinking[0] !== 'adaptive') return {};
   return least === 'adaptive' ? { effort: 'low' } : { thinking: { type: least } };
 }
 
-/** Whether thinking is certain, whatever else the request holds: asked for with an effort, or by the vendor's own field. */
+/** Returns true if the request certainly enables thinking: by an effort, or by the vendor's own field. */
 export function wantsThinking(input: ChatRequest, traits: AnthropicTraits): boolean {
   const own = ownThinking(input);
   if (own) return own['type'] !== 'disabled';
   return traits.thinking[0] === 'adaptive' && (input.reasoning_effort ?? 'none') !== 'none';
 }
 
-/** Whether the model thinks before it responds, which rules out sampling fields and a prefill. */
+/** Returns true if the model thinks before it responds, which excludes sampling fields and a prefill. */
 export function isThinking({ thinking }: ThinkingPlan): boolean {
   return thinking !== undefined && thinking['type'] !== 'disabled';
 }
 
-/** The vendor's own `thinking` field, for callers that know it. */
+/** Vendor's own `thinking` field, for callers that know it. */
 function ownThinking(input: ChatRequest): JsonObject | undefined {
   const value = input['thinking'];
   if (value === undefined || value === null) return undefined;
@@ -258,12 +258,15 @@ function ownThinking(input: ChatRequest): JsonObject | undefined {
   return value;
 }
 
-/** Whether the history holds thinking that the vendor reads. */
+/** Returns true if the history has thinking that the vendor reads. */
 export function hasThinking({ turns }: Conversation): boolean {
   return turns.some((turn) => turn.kind === 'assistant' && placedThinking(turn.message).flat().length > 0);
 }
 
-/** In the middle of a tool loop a thinking model wants its thinking back; a client that lost it goes on without. */
+/**
+ * In the middle of a tool loop, a thinking model requires its thinking back. Clients that lost it continue without
+ * thinking.
+ */
 function lacksThinking({ turns }: Conversation): boolean {
   return turns.at(-1)?.kind === 'results' && !hasThinking({ system: [], turns: turns.slice(-2) });
 }

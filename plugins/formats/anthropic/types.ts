@@ -1,8 +1,8 @@
 import { type JsonObject, MAX_MESSAGES, MAX_PARTS, type Schema } from '../../../contract/index.ts';
 
-/** The wire of the Messages API: known fields only. Source: https://platform.claude.com/docs/en/api/messages */
+/** Wire types of the Messages API: known fields only. Source: https://platform.claude.com/docs/en/api/messages */
 
-/** A content block of any type; what a type needs is checked by the schema below. */
+/** Content block of any type; the schema below checks the fields that each type requires. */
 export interface Block {
   readonly type: string;
   readonly [field: string]: unknown;
@@ -19,7 +19,7 @@ export interface MessagesMessage {
 }
 
 export interface MessagesTool {
-  /** Absent or `custom`: a function of the caller's. Any other one is the vendor's own. */
+  /** Absent or `custom`: a function of the caller. Any other type is a vendor tool. */
   readonly type?: string | null;
   readonly name?: string;
   readonly description?: string | null;
@@ -28,10 +28,10 @@ export interface MessagesTool {
   readonly [field: string]: unknown;
 }
 
-/** A request as clients write it. */
+/** Client request. */
 export interface MessagesRequest {
   readonly model: string;
-  /** Absent only where tokens are counted. */
+  /** Absent only when counting tokens. */
   readonly max_tokens?: number | null;
   readonly messages: readonly MessagesMessage[];
   readonly system?: string | readonly Block[] | null;
@@ -54,21 +54,21 @@ export interface AnthropicMessage {
   readonly content: readonly Block[];
 }
 
-/** A request as it is written to the vendor. */
+/** Request to the vendor. */
 export interface AnthropicRequest extends MessagesRequest {
   readonly max_tokens: number;
   readonly system?: readonly TextBlock[];
   readonly messages: readonly AnthropicMessage[];
 }
 
-/** Types and required fields of the fields that are known; null is "not set", and whatever is unknown passes. */
+/** Types and required fields of known fields; null means "not set", and unknown fields pass. */
 
 const nullable = (type: string, rest: Schema = {}): Schema => ({ type: [type, 'null'], ...rest });
 const text: Schema = { type: 'string' };
 const name: Schema = { type: 'string', minLength: 1, maxLength: 256 };
 const object: Schema = { type: 'object' };
 
-/** What a block of one type must have. */
+/** Required fields by block type. */
 const BLOCKS: readonly (readonly [type: string, properties: Readonly<Record<string, Schema>>])[] = Object.freeze([
   ['text', { text }],
   ['image', { source: { $ref: '#/$defs/source' } }],
@@ -177,7 +177,6 @@ const properties: Readonly<Record<string, Schema>> = {
 
 const example = { model: 'echo/echo', messages: [{ role: 'user', content: 'Hi' }] };
 
-/** A request for a message. */
 export const MESSAGES_REQUEST: Schema = {
   type: 'object',
   required: ['model', 'max_tokens', 'messages'],
@@ -186,7 +185,7 @@ export const MESSAGES_REQUEST: Schema = {
   examples: [{ ...example, max_tokens: 1024 }],
 };
 
-/** A request to count tokens: as a message is asked for; `max_tokens` may be left out. */
+/** Request to count tokens: like a message, but `max_tokens` is optional. */
 export const COUNT_REQUEST: Schema = {
   ...MESSAGES_REQUEST,
   required: ['model', 'messages'],
@@ -196,7 +195,6 @@ export const COUNT_REQUEST: Schema = {
 
 const count: Schema = { type: 'integer', minimum: 0 };
 
-/** A message. */
 export const MESSAGES_RESPONSE: Schema = {
   type: 'object',
   required: ['id', 'type', 'role', 'model', 'content', 'stop_reason', 'stop_sequence', 'usage'],
@@ -221,7 +219,6 @@ export const MESSAGES_RESPONSE: Schema = {
   },
 };
 
-/** How many tokens an input has. */
 export const COUNT_RESPONSE: Schema = {
   type: 'object',
   required: ['input_tokens'],

@@ -8,21 +8,24 @@ import {
   type Usage,
 } from '../../../contract/index.ts';
 
-/** What a message used, both ways. Sources: https://platform.claude.com/docs/en/api/messages, …/about-claude/pricing, …/build-with-claude/refusals-and-fallback */
+/**
+ * Usage of a message, in both directions. Sources: https://platform.claude.com/docs/en/api/messages,
+ * …/about-claude/pricing, …/build-with-claude/refusals-and-fallback
+ */
 
-/** Regions at the list price; `not_available` is what older models say. */
+/** Regions at the list price; older models report `not_available`. */
 const LISTED_REGIONS: ReadonlySet<string> = new Set(['global', 'not_available']);
 
 /**
- * A message's usage in the canonical form: Anthropic counts cached tokens next to `input_tokens`, OpenAI within the prompt's. Undefined
- * when the vendor sent nothing that can be counted, or something that cannot be a count.
+ * Reads the usage of a message. Anthropic counts cached tokens next to `input_tokens`, OpenAI within the prompt's.
+ * Undefined for missing or invalid counts.
  */
 export function anthropicUsage(usage: unknown, model?: string, isRefused = false): Usage | undefined {
   if (!isObject(usage) || (usage['input_tokens'] ?? usage['output_tokens'] ?? undefined) === undefined)
     return undefined;
   const iterations = readArray(usage['iterations']).filter(isObject);
   const total = sumOf(countedIn(iterations).map(countsOf)) ?? countsOf(usage);
-  // What is refused before a word was written is not billed, except for the tools that ran.
+  // A request refused before any output is not billed, except for the tools that ran.
   const byModel = isRefused ? [] : sharesOf(iterations, model);
   if (!total || byModel === null) return undefined;
   const units = readUnits(usage['server_tool_use']);
@@ -32,7 +35,7 @@ export function anthropicUsage(usage: unknown, model?: string, isRefused = false
     ...usageOf(total),
     ...(isCount(thinking) && { completion_tokens_details: { reasoning_tokens: Math.min(thinking, total.output) } }),
     ...(units && { units }),
-    // Capacity bought before (`priority`) is at the list price, which is the most that its contract may say.
+    // Reserved capacity (`priority`) counts at the list price, the maximum that its contract may set.
     ...(usage['speed'] === 'fast' && { service_tier: 'fast' }),
     ...(region !== undefined && !LISTED_REGIONS.has(region) && { inference_geo: region }),
     ...(byModel && { by_model: byModel }),
@@ -44,17 +47,23 @@ interface Counts {
   readonly output: number;
   readonly cacheRead: number;
   readonly cacheWrite: number;
-  /** The part of `cacheWrite` that is kept for an hour, at a higher price. */
+  /** Part of `cacheWrite` with a lifetime of one hour, at a higher price. */
   readonly cacheWriteHour: number;
 }
 
-/** The model's own iterations where the totals leave some out: those of a compaction. A fallback's are in the totals already. */
+/**
+ * Iterations to sum in place of the totals, which exclude those of a compaction. None with a fallback, which the
+ * totals include.
+ */
 function countedIn(iterations: readonly JsonObject[]): readonly JsonObject[] {
   const hasFallback = iterations.some(({ type }) => type === 'fallback_message');
   return hasFallback ? [] : iterations.filter(({ type }) => type === 'message' || type === 'compaction');
 }
 
-/** Each iteration at its model, where another one than `model` had some; null for one without counts. What wrote nothing before a fallback is not billed. */
+/**
+ * Usage of each iteration by model, if a model other than `model` was used; null if counts are missing. An iteration
+ * without output before a fallback is not billed.
+ */
 function sharesOf(iterations: readonly JsonObject[], model = ''): Usage['by_model'] | null {
   const hasFallback = iterations.some(({ type }) => type === 'fallback_message');
   const billed = iterations.filter((iteration) => !hasFallback || iteration['output_tokens'] !== 0);
@@ -85,7 +94,7 @@ function sumOf(all: readonly (Counts | undefined)[]): Counts | undefined {
   );
 }
 
-/** The counts of a usage; undefined where one of them cannot be one. */
+/** Counts of a usage; undefined for an invalid one. */
 function countsOf(usage: JsonObject): Counts | undefined {
   const counts = {
     input: usage['input_tokens'] ?? 0,
@@ -111,7 +120,7 @@ function usageOf({ input, output, cacheRead, cacheWrite, cacheWriteHour }: Count
   };
 }
 
-/** What the vendor's own tools did, by the vendor's names: `web_search_requests`, … */
+/** Uses of the vendor's own tools, by the vendor's names: `web_search_requests`, … */
 function readUnits(used: unknown): Readonly<Record<string, number>> | undefined {
   const units = Object.entries(readObject(used)).filter((entry): entry is [string, number] => {
     const [, quantity] = entry;
@@ -120,7 +129,7 @@ function readUnits(used: unknown): Readonly<Record<string, number>> | undefined 
   return units.length > 0 ? Object.fromEntries(units) : undefined;
 }
 
-/** Counts of this format, which has cached tokens and those written to a cache next to the input, not in it. */
+/** Writes counts in this format, which excludes tokens read from or written to a cache from the input. */
 export function writeUsage(usage: Usage | null | undefined, estimatedInput: number): JsonObject {
   const { cached_tokens: cached = 0, cache_write_tokens: written = 0 } = usage?.prompt_tokens_details ?? {};
   const hour = usage?.prompt_tokens_details?.cache_write_1h_tokens ?? 0;

@@ -33,14 +33,14 @@ import { type AnthropicTraits, anthropicCallId, cacheControlOf, valueOfOpaque } 
 import { isThinkingBlock, placedThinking } from './thinking.ts';
 import type { AnthropicMessage, AnthropicRequest, Block, MessagesTool, TextBlock } from './types.ts';
 
-/** Said by the user where the vendor wants a user's turn and the caller has none. */
+/** User turn added where the vendor requires one and the caller sent none. */
 const OPENING = '(The assistant speaks first.)';
 const CLOSING = 'Continue.';
 
 /**
- * Messages and system texts. `instruction`, which stands in for what the vendor has no field for, ends the user's last turn: in front of
- * the turns before, such as in `system`, a request with it and one without would share no prefix, and thinking that came after one would
- * be refused after the other. `prefill` lets a last assistant turn stand.
+ * Writes messages and system texts. `instruction` replaces unsupported fields and ends the user's last turn. At the
+ * front, such as in `system`, it would change the prefix between requests with and without it. Thinking from one
+ * would then be rejected in the other. `prefill` keeps a final assistant turn.
  */
 export function anthropicMessages(
   conversation: Conversation,
@@ -55,7 +55,7 @@ export function anthropicMessages(
   }
   const system = conversation.system.flatMap(({ value }) => textBlocks(value.text, value));
   const written = textBlocks(instruction ?? '');
-  // The vendor wants a turn: without any, the system texts are the user's.
+  // The vendor requires a turn: without any, the system texts become a user turn.
   if (messages.length === 0 && system.length > 0)
     return { messages: [{ role: 'user', content: [...system, ...written] }] };
   if (messages.length === 0) throw invalid('messages', 'holds no text, image or other content');
@@ -68,12 +68,15 @@ export function anthropicMessages(
   return { ...(system.length > 0 && { system }), messages };
 }
 
-/** A message that may still grow: copying it for every turn would take long for many short ones. */
+/** Mutable message: copying it for every turn would be slow with many short ones. */
 interface GrowingMessage extends AnthropicMessage {
   readonly content: Block[];
 }
 
-/** Adjacent turns of one role become one, so results of tools and the user's words after them are one message. */
+/**
+ * Appends a turn. Adjacent turns of one role are merged, so tool results and the user's text after them are one
+ * message.
+ */
 function append(messages: GrowingMessage[], role: AnthropicMessage['role'], content: readonly Block[]): void {
   if (content.length === 0) return;
   const last = messages.at(-1);
@@ -91,7 +94,7 @@ function assistantBlocks(turn: Extract<Conversation['turns'][number], { kind: 'a
   for (const [index, call] of turn.calls.entries()) placed.set(`tool:${index}`, [callBlock(call)]);
   const order = (turn.message.order ?? []).filter((entry) => placed.has(entry));
   const blocks = [...new Set([...order, ...placed.keys()])].flatMap((entry) => placed.get(entry) ?? []);
-  // Thinking alone is no turn.
+  // A turn needs more than thinking.
   const isTurn = blocks.some((block) => !isThinkingBlock(block));
   return isTurn ? cached(blocks, turn.message) : [];
 }
@@ -127,14 +130,14 @@ function resultBlock({ call, parts, message }: ToolResult): Block {
   };
 }
 
-/** A `cache_control` on a message belongs to its last block. */
+/** Moves the `cache_control` of a message to its last block. */
 function cached<B extends Block>(blocks: readonly B[], message: ChatMessage): readonly B[] {
   const control = cacheControlOf(message);
   const last = blocks.at(-1);
   return last && control.cache_control ? [...blocks.slice(0, -1), { ...last, ...control }] : blocks;
 }
 
-/** The vendor refuses white space at the end of what the model shall continue. */
+/** The vendor rejects trailing white space in a text to continue. */
 function trimPrefill(messages: readonly GrowingMessage[]): void {
   const last = messages.at(-1);
   const block = last?.content.pop();
@@ -144,23 +147,26 @@ function trimPrefill(messages: readonly GrowingMessage[]): void {
 
 const IMAGE_TYPES: ReadonlySet<string> = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp']);
 
-/** A text block; none for blank text, which the vendor refuses. */
+/** A text block; none for blank text, which the vendor rejects. */
 function textBlocks(text: string, source?: unknown): readonly TextBlock[] {
   return text.trim() === '' ? [] : [{ type: 'text', text, ...citationsOf(source), ...cacheControlOf(source) }];
 }
 
-/** What a text of the vendor's cites, for the vendor: other citations have nothing that it could check. */
+/** Vendor's citations of a text. The vendor could not verify other citations. */
 function citationsOf(source: unknown): { readonly citations?: readonly unknown[] } {
   const citations = readArray(readObject(source)['annotations']).flatMap((annotation) => ownValue(annotation) ?? []);
   return citations.length > 0 ? { citations } : {};
 }
 
-/** What an `opaque` part or tool of this format holds; an annotation has another type as well. */
+/** Value of an `opaque` part or tool of this format; annotations also have another type. */
 function ownValue(thing: unknown): Block | undefined {
   return readObject(thing)['type'] === 'opaque' ? valueOfOpaque(thing) : undefined;
 }
 
-/** One part of a message as blocks (none for blank text). Throws `invalid_request` for what the vendor does not take. */
+/**
+ * Converts a part of a message to blocks (none for blank text). Throws `invalid_request` for a part that the vendor
+ * does not accept.
+ */
 function anthropicBlocks(part: Located<ContentPart>): readonly Block[] {
   const own = ownValue(part.value);
   if (own) return [own];
@@ -172,7 +178,7 @@ function anthropicBlocks(part: Located<ContentPart>): readonly Block[] {
     case 'file':
       return [{ ...fileBlock(part), ...cacheControlOf(part.value) }];
     case 'opaque':
-      // A block of another format: what it says in words, where it says something.
+      // A block of another format is replaced by its text, if any.
       return textBlocks(readString(part.value['text']) ?? '');
     default:
       throw invalid(`${part.at}.type`, 'must be text, image_url or file for this provider');
@@ -217,7 +223,7 @@ const ANY_OBJECT: Schema = { type: 'object', properties: {} };
 const JSON_INSTRUCTION =
   'When you answer in text, the text must be one valid JSON object and nothing else: no prose, no code fence.';
 
-/** The tools that are functions, and those of the vendor's own; those of other formats are left out. */
+/** Splits function tools from vendor tools; tools of other formats are dropped. */
 function splitTools(
   input: ChatRequest,
   dropped: string[],
@@ -230,22 +236,22 @@ function splitTools(
   return { functions: { ...input, tools: (input.tools ?? []).filter((tool) => !isOpaque(tool)) }, others };
 }
 
-/** A tool of the vendor's own, for a choice that names it. */
+/** Vendor tool, for a tool choice that names it. */
 function asNamed(tool: Block): FunctionTool {
   return { name: readString(tool['name']) ?? '', strict: false, source: tool, at: 'tools' };
 }
 
-/** Tools and response format, as they go together. */
+/** Tools and response format, planned together. */
 interface ToolPlan {
   readonly tools: readonly MessagesTool[];
   readonly choice?: JsonObject;
-  /** The field of `output_config`. */
+  /** Field of `output_config`. */
   readonly format?: JsonObject;
-  /** A text that stands in for what cannot be asked for. */
+  /** Text in place of unsupported options. */
   readonly instruction?: string;
 }
 
-/** Plans tools, tool choice and answer format as one; adds what is not held to `dropped`. */
+/** Plans tools, tool choice and response format together; adds unsupported options to `dropped`. */
 export function planTools(
   input: ChatRequest,
   conversation: Conversation,
@@ -264,12 +270,12 @@ export function planTools(
     ...chosen(choice, declared, traits, dropped),
   };
   const wanted = readAnswerFormat(input);
-  // Next to a call that must be made, a format has no use.
+  // A response format has no effect on a forced call.
   if (wanted.kind === 'text' || choice.mode === 'required') return withParallel(plan, input);
   return withParallel(withFormat(plan, wanted, choice, traits), input);
 }
 
-/** The vendor has no list of allowed tools, so others are left out; next to one that is named they stay. */
+/** The vendor has no list of allowed tools, so others are omitted. They stay if the choice names one tool. */
 function isOffered(name: string, { mode, only }: ToolMode): boolean {
   const isNamed = mode === 'required' && only?.length === 1;
   return only === undefined || isNamed || only.includes(name);
@@ -292,12 +298,12 @@ function declare(tool: FunctionTool, traits: AnthropicTraits, dropped: string[])
   };
 }
 
-/** The vendor refuses tool calls in the history of a request that declares no tools. */
+/** The vendor rejects tool calls in the history of a request that declares no tools. */
 function replayedTools({ turns }: Conversation): readonly MessagesTool[] {
   return toolsNamed(turns.flatMap((turn) => (turn.kind === 'assistant' ? turn.calls : [])).map(({ name }) => name));
 }
 
-/** Tools of which no more than the names is known. */
+/** Tools for which only the names are known. */
 export function toolsNamed(names: readonly string[]): readonly MessagesTool[] {
   return [...new Set(names)].map((name) => ({ name, input_schema: ANY_OBJECT }));
 }
@@ -329,7 +335,7 @@ function withFormat(
   if (traits.jsonSchema && fitsStrictly(schema)) {
     return { ...plan, format: { type: 'json_schema', schema: strictSchema(schema) } };
   }
-  // One tool more would be another prefix, behind which the model's thinking may not come back.
+  // An additional tool would change the prefix, after which the model's thinking may be rejected.
   if (!traits.forcedTools || traits.preservedThinking || !isToolSchema(schema)) {
     return instructed(plan, `${JSON_INSTRUCTION} It must conform to this JSON Schema:\n${JSON.stringify(schema)}`);
   }
@@ -360,7 +366,7 @@ function withParallel(plan: ToolPlan, input: ChatRequest): ToolPlan {
 }
 
 /**
- * The part of JSON Schema that structured outputs and strict tools take. Source:
+ * JSON Schema keywords that structured outputs and strict tools accept. Source:
  * https://platform.claude.com/docs/en/build-with-claude/structured-outputs
  */
 const FORMATS: ReadonlySet<unknown> = new Set(
@@ -371,10 +377,13 @@ const SILENT: ReadonlySet<string> = new Set('$schema $id $comment examples depre
 
 const MAX_DEPTH = 64;
 const MAX_VISITS = 5000;
-/** The vendor's limit over all of the schema. */
+/** Vendor's limit for the whole schema. */
 const MAX_OPTIONAL = 24;
 
-/** A schema as the vendor takes it; constraints that it does not enforce stand in the description, for the model to read. */
+/**
+ * Converts a schema to the vendor's subset. Constraints that the vendor does not enforce move into the description,
+ * for the model to read.
+ */
 export function strictSchema(schema: Schema, depth = 0): Schema {
   if (depth > MAX_DEPTH) throw new GatewayError('invalid_request', `A JSON Schema is nested over ${MAX_DEPTH} levels.`);
   const clean = (value: unknown): unknown => (isObject(value) ? strictSchema(value, depth + 1) : {});
@@ -400,7 +409,7 @@ export function strictSchema(schema: Schema, depth = 0): Schema {
   return result;
 }
 
-/** Whether the vendor can hold an answer to a schema without losing something: no recursion, no maps, few optional fields. */
+/** Returns true if the vendor can enforce a schema completely: no recursion, no maps, few optional fields. */
 export function fitsStrictly(schema: Schema): boolean {
   let visits = 0;
   let optional = 0;
@@ -424,7 +433,7 @@ export function fitsStrictly(schema: Schema): boolean {
   return fits(schema, []);
 }
 
-/** Whether a schema can be a tool's: an object at its root, without a choice there. */
+/** Returns true for a valid tool schema: an object at the root, without alternatives there. */
 export function isToolSchema(schema: Schema): boolean {
   return isObjectSchema(schema) && !['anyOf', 'oneOf', 'allOf', '$ref'].some((word) => word in schema);
 }

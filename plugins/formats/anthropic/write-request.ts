@@ -20,13 +20,13 @@ import { anthropicMessages, planTools } from './write-contents.ts';
 
 const MAX_USER_ID = 256;
 
-/** The vendor's own fields, which may also stand in `extra_body`. */
+/** Vendor's own fields, also accepted in `extra_body`. */
 const EXTRAS: ReadonlySet<string> = new Set(ANTHROPIC_FIELDS.extras);
 
-/** The beta by which thinking that does not fit its prefix is left out, instead of the request being refused. */
+/** Beta that drops thinking with a changed prefix instead of rejecting the request. */
 const BINDING_BETA = 'thinking-binding-controls-2026-08-01';
 
-/** A chat request as `POST /v1/messages`. */
+/** Writes a chat request for `POST /v1/messages`. */
 export function anthropicRequest(request: ChatRequest, call: CodecCall, rules: BetaRules = NO_RULES): HttpRequest {
   const unread: string[] = [];
   const own = readOwnFields(request, (field) => Object.hasOwn(ANTHROPIC_FIELDS.fields, field), unread);
@@ -46,7 +46,7 @@ export function anthropicRequest(request: ChatRequest, call: CodecCall, rules: B
   };
 }
 
-/** Whether the history has reasoning of another vendor, which this one would refuse. */
+/** Returns true if the history has another vendor's reasoning, which this one would reject. */
 function hasForeignReasoning({ messages }: ChatRequest): boolean {
   return messages.some(({ reasoning_details: details }) => details?.some(({ format }) => format !== 'anthropic'));
 }
@@ -98,16 +98,16 @@ function anthropicBody(
 }
 
 /**
- * Lets thinking of the history be left out where what stands before it has changed, as emulations and clients change it; without it the
- * vendor refuses the request. Undefined where the caller says it itself, or the model does not think before it responds. Source:
- * https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
+ * Lets the vendor drop thinking of the history whose prefix has changed, as emulations and clients change it.
+ * Otherwise the vendor rejects the request. Undefined if the caller sets it, or the model does not think before it
+ * responds. Source: https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
  */
 function bindThinking(thinking: JsonObject = { type: 'adaptive' }): JsonObject | undefined {
   if (thinking['type'] !== 'adaptive' || 'block_binding' in thinking) return undefined;
   return { ...thinking, block_binding: { prefix_mismatch_behavior: 'drop_block' } };
 }
 
-/** A field of the vendor's own that is an object. Throws `invalid_request` for any other value. */
+/** Vendor field with an object value. Throws `invalid_request` for any other value. */
 function ownObject(input: ChatRequest, field: string): JsonObject | undefined {
   const value = input[field];
   if (value === undefined || value === null) return undefined;
@@ -117,7 +117,7 @@ function ownObject(input: ChatRequest, field: string): JsonObject | undefined {
 
 const MAX_BETAS = 32;
 
-/** Names of betas: they become a header, so only plain names are taken. */
+/** Names of betas. They are sent in a header, so only plain names are accepted. */
 function readBetas(value: unknown): readonly unknown[] {
   if (value === undefined || value === null) return [];
   const names = typeof value === 'string' ? betaNames(value) : readArray(value);
@@ -128,7 +128,7 @@ function readBetas(value: unknown): readonly unknown[] {
   return names;
 }
 
-/** A call cannot be forced while a model thinks; one that thinks by a budget stops thinking instead. */
+/** A call cannot be forced while a model thinks; a model with a budget stops thinking instead. */
 function toolTraits(input: ChatRequest, traits: AnthropicTraits): AnthropicTraits {
   return wantsThinking(input, traits) ? { ...traits, forcedTools: false } : traits;
 }
@@ -164,20 +164,20 @@ function readUser(input: ChatRequest, dropped: string[]): string | undefined {
   return undefined;
 }
 
-/** Fields of a body that the codec writes itself. */
+/** Body fields that the codec writes itself. */
 const WRITTEN: ReadonlySet<string> = new Set([
   ...['model', 'max_tokens', 'messages', 'system', 'stream', 'tools', 'tool_choice', 'stop_sequences', 'temperature'],
   ...['top_p', 'extra_body', 'dialect_fields', '__proto__'],
 ]);
 
 interface OwnFields {
-  /** The request with those of the vendor's own fields that the codec knows, in place of what stands in for them. */
+  /** Request in which known vendor fields replace their canonical equivalents. */
   readonly input: ChatRequest;
-  /** Fields that are written as they came. */
+  /** Fields that are sent unchanged. */
   readonly rest: JsonObject;
 }
 
-/** Reads the fields that came in the vendor's own format; those of other formats are added to `dropped`. */
+/** Reads the fields of the vendor's own format; those of other formats are added to `dropped`. */
 function readOwnFields(request: ChatRequest, isKnown: (field: string) => boolean, dropped: string[]): OwnFields {
   const { dialect_fields: fields, ...input } = request;
   if (!isObject(fields)) return { input, rest: {} };
@@ -188,27 +188,27 @@ function readOwnFields(request: ChatRequest, isKnown: (field: string) => boolean
   const { metadata, ...known } = Object.fromEntries(own.filter(([field]) => isKnown(field)));
   const rest = Object.fromEntries(own.filter(([field]) => !isKnown(field)));
   const exact = { ...input, ...known };
-  // The vendor's own words win over what was made of them for others.
+  // Vendor fields take precedence over their canonical equivalents.
   const config = readObject(known['output_config']);
   if (known['thinking'] || config['effort']) delete exact.reasoning_effort;
   if (config['format'] || rest['output_format']) delete exact.response_format;
   return { input: exact, rest: { ...rest, ...(isObject(metadata) && { metadata }) } };
 }
 
-/** The most characters that a header of the caller's may have for the vendor. */
+/** Maximum length of a caller's header for the vendor. */
 const MAX_HEADER = 4096;
 
-/** Which betas callers may ask for. */
+/** Betas that callers may use. */
 export interface BetaRules {
-  /** Names that are refused. */
+  /** Rejected names. */
   readonly deny: readonly string[];
-  /** Names that the operator wants with every request. */
+  /** Names that the operator adds to every request. */
   readonly always: readonly string[];
 }
 
 const NO_RULES: BetaRules = Object.freeze({ deny: [], always: [] });
 
-/** How the vendor speaks its own format to callers that do. */
+/** Passthrough for callers of the vendor's own format. */
 export function nativeMessages(rules: BetaRules): NativeRow {
   return {
     path: '/v1/messages',
@@ -218,7 +218,7 @@ export function nativeMessages(rules: BetaRules): NativeRow {
       return { ...(version && { 'anthropic-version': version }), ...betaHeader(betas, rules) };
     },
     count: COUNT,
-    // The caller knows its own format: an unmapped stop reason ends the vendor's message, also an empty one.
+    // The caller knows this format, so an unmapped stop reason ends the message, even an empty one.
     codec: {
       response: (body, call) => anthropicResponse(body, call, true),
       stream: (call) => anthropicStream(call, true),
@@ -226,7 +226,7 @@ export function nativeMessages(rules: BetaRules): NativeRow {
   };
 }
 
-/** Fields of a message that a request to count does not have: the vendor refuses them. */
+/** Fields of a message that the vendor rejects in a request to count tokens. */
 const UNCOUNTED: ReadonlySet<string> = new Set([
   ...['max_tokens', 'stream', 'stop_sequences', 'temperature', 'top_p', 'top_k', 'metadata', 'service_tier'],
 ]);
@@ -237,7 +237,7 @@ const COUNT = Object.freeze({
   response: (body: unknown) => readCount(readObject(body)['input_tokens']),
 });
 
-/** The names of a header's betas. */
+/** Beta names in a header. */
 export function betaNames(header: string | undefined): readonly string[] {
   return (header ?? '')
     .split(',')
@@ -245,7 +245,7 @@ export function betaNames(header: string | undefined): readonly string[] {
     .filter((name) => name !== '');
 }
 
-/** The header of betas: the caller's, byte for byte, then those of the operator that are missing. Throws for one that is denied. */
+/** Header of betas: the caller's, byte for byte, then missing ones of the operator. Throws for a denied one. */
 export function betaHeader(
   callers: string | undefined,
   { deny, always }: BetaRules,

@@ -15,7 +15,7 @@ import { writeThinking } from './thinking.ts';
 import type { Block, MessagesRequest } from './types.ts';
 import { writeUsage } from './usage.ts';
 
-/** A canonical response as a message. */
+/** Writes a canonical response as a message. */
 export function writeMessage(response: ChatResponse, context: DialectContext<MessagesRequest>): object {
   const [choice] = response.choices;
   const message = choice?.message;
@@ -40,18 +40,18 @@ export function messageId({ id }: Pick<DialectContext, 'id'>): string {
   return `msg_${id}`;
 }
 
-/** A call's id in the letters that the format takes. Longer ones stay: they may carry a signature that comes back in them. */
+/** Replaces characters of a call id that the format does not allow. Longer ids stay: they may carry a signature. */
 export function writeCallId(id: string): string {
   return /^[A-Za-z0-9_-]+$/.test(id) ? id : anthropicCallId(id);
 }
 
-/** Whether the caller wants to see what the model thinks. */
+/** Returns true if the caller wants to see the model's thinking. */
 export function showsThinking({ input: { body } }: DialectContext<MessagesRequest>): boolean {
   const { type, display } = readObject(body.thinking);
   return type !== 'disabled' && display !== 'omitted';
 }
 
-/** What a citation is here; undefined for one that the format has no form for. `text` is what it stands in. */
+/** Converts a citation; undefined if the format cannot express it. `text` contains the citation. */
 export function writeCitation(annotation: unknown, text: string, { leaveOut }: Writing): JsonObject | undefined {
   const { type, dialect, value, url_citation: cited } = readObject(annotation);
   if (dialect === 'messages' && isObject(value)) return value;
@@ -72,18 +72,20 @@ export function writeCitation(annotation: unknown, text: string, { leaveOut }: W
 
 type Writing = Pick<DialectContext, 'leaveOut'>;
 
-/** Notes images and sound, which blocks of this format cannot hold; the words of sound are its text. */
+/**
+ * Reports images and audio as omitted, which blocks of this format cannot hold. The transcript of audio becomes text.
+ */
 export function noteLeftOut(spoken: Readonly<Record<string, unknown>>, { leaveOut }: Writing): void {
   if (readArray(spoken['images']).length > 0) leaveOut?.('images');
   if (readObject(spoken['audio'])['data'] !== undefined) leaveOut?.('audio');
 }
 
-/** Blocks of other kinds that a response of this format's own provider has. */
+/** Blocks of other kinds from a provider of this format. */
 export function opaqueBlocks(message: Readonly<Record<string, unknown>>): readonly Block[] {
   return readArray(message['opaque']).flatMap((part) => valueOfOpaque(part) ?? []);
 }
 
-/** The blocks of a message in its own order, or else: reasoning, text, blocks of other kinds, calls. */
+/** Blocks of a message in its own order; default: reasoning, text, other blocks, calls. */
 function blocksOf(message: AssistantMessage, context: DialectContext<MessagesRequest>): readonly Block[] {
   noteLeftOut(message, context);
   const kinds: Readonly<Record<string, readonly Block[]>> = {
@@ -118,14 +120,14 @@ function thinkingBlocks(
   context: DialectContext<MessagesRequest>,
 ): readonly Block[] {
   const blockOf = (detail: ReasoningDetail): Block => writeThinking(detail, context.seal);
-  // Without its text, thinking of the format's own provider is still wanted back.
+  // Providers of this format require thinking back even without its text.
   if (!showsThinking(context))
     return details
       .filter(({ format }) => format === 'anthropic')
       .map((detail) => blockOf(detail.kind === 'encrypted' ? detail : { ...detail, text: '' }));
   const visible = shown ?? '';
   if (details.some(({ text }) => text) || visible === '') return details.map(blockOf);
-  // What was shown has no signature of its own: the first one is about it.
+  // Visible thinking without a signature belongs to the first detail.
   const [first = { kind: 'text', format: 'none' } satisfies ReasoningDetail, ...rest] = details;
   if (first.format === 'anthropic')
     return [{ type: 'thinking', thinking: visible, signature: '' }, ...details.map(blockOf)];
@@ -133,21 +135,21 @@ function thinkingBlocks(
 }
 
 /**
- * The arguments of a call as an object. Of arguments that were cut off, what was complete is kept; of anything else that is no
- * object, the text under `arguments`.
+ * Arguments of a call as an object. Truncated arguments keep their complete values. Any other non-object is kept as
+ * text under `arguments`.
  */
 function readArguments(text: string): JsonObject {
   const isCut = parseJson(text) === undefined && text.trimStart().startsWith('{');
   return (isCut ? closeJson(text) : undefined) ?? parseArguments(text);
 }
 
-/** How often the end is moved forward before nothing is kept. */
+/** Maximum number of earlier ends to try before nothing is kept. */
 const MAX_TRIES = 64;
 
-/** An object whose text breaks off: closed where it ends, or where the last value before was complete. */
+/** Closes a truncated JSON object at its end, or after the last complete value. */
 function closeJson(text: string): JsonObject | undefined {
   const scan = new JsonScan();
-  /** Where a value ended, with what closes the text there. */
+  /** Ends of values, with the text that closes the object there. */
   const ends: { readonly at: number; readonly closers: string }[] = [];
   for (let at = 0; at < text.length; at += 1) {
     const char = text.charAt(at);
@@ -165,7 +167,7 @@ function closeJson(text: string): JsonObject | undefined {
   return undefined;
 }
 
-/** Follows JSON text as it comes: what is open where it ends. */
+/** Tracks the open structures of JSON text as it arrives. */
 export class JsonScan {
   readonly #open: string[] = [];
   #hasBegun = false;
@@ -186,12 +188,12 @@ export class JsonScan {
     }
   }
 
-  /** What closes all that is open. */
+  /** Text that closes all open structures. */
   get closers(): string {
     return this.#open.toReversed().join('');
   }
 
-  /** Whether an object or array has begun and ended. */
+  /** True once an object or array has started and ended. */
   get isComplete(): boolean {
     return this.#hasBegun && this.#open.length === 0 && !this.inString;
   }

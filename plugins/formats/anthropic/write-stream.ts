@@ -28,20 +28,19 @@ import {
   writeCitation,
 } from './write-response.ts';
 
-/** One event of a stream. */
 function frame(event: JsonObject): string {
   return `event: ${String(event['type'])}\ndata: ${JSON.stringify(event)}\n\n`;
 }
 
-/** What is sent while a provider is silent. */
+/** Keep-alive event. */
 export const PING = frame({ type: 'ping' });
 
-/** The frames of an error in a stream. */
+/** Frames of an error in a stream. */
 export function failFrame(error: GatewayError, requestId: string): string {
   return frame({ ...messagesError(error, requestId).body });
 }
 
-/** Writes a stream of canonical chunks as events: one block after the other, the end held back until its counts are known. */
+/** Writes a stream of canonical chunks as events, one block after the other. The end waits for the usage. */
 export function writeStream(context: DialectContext<MessagesRequest>): DialectStream {
   return new MessageStream(context);
 }
@@ -51,9 +50,9 @@ class MessageStream implements DialectStream {
   readonly #blocks = new BlockQueue();
   readonly #showsThinking: boolean;
   #isStarted = false;
-  /** Counts blocks, for their keys. */
+  /** Number of blocks so far, for their keys. */
   #begun = 0;
-  /** The text of the block that is open, for what is cited of it. */
+  /** Text of the open block, for its citations. */
   #text = '';
   #hasCalls = false;
   #isRefused = false;
@@ -123,7 +122,7 @@ class MessageStream implements DialectStream {
     return this.#blocks.begin(`${kind}:${this.#begun}`, start);
   }
 
-  /** The key of the open block, when it is of this kind. */
+  /** Key of the open block if it has this kind. */
   #open(kind: string): string | undefined {
     const { open } = this.#blocks;
     return open?.startsWith(`${kind}:`) ? open : undefined;
@@ -149,7 +148,7 @@ class MessageStream implements DialectStream {
     return this.#extend('thinking', { type: 'thinking', thinking: '', signature: '' }, ...deltas);
   }
 
-  /** A piece of reasoning is complete: it signs the block that shows it, or is a block of its own. */
+  /** Handles a complete reasoning detail: it signs its visible block, or becomes a block of its own. */
   #signThinking(detail: ReasoningDetail): string {
     const isOwn = detail.format === 'anthropic';
     if (!this.#showsThinking && !isOwn) return '';
@@ -200,7 +199,7 @@ class MessageStream implements DialectStream {
   }
 }
 
-/** Bounds of what waits for its turn, against providers that begin calls without end. */
+/** Limits of waiting blocks, against providers that start calls without end. */
 const MAX_WAITING = 256;
 const MAX_WAITING_BYTES = 4 * 1024 * 1024;
 
@@ -208,12 +207,12 @@ interface Waiting {
   readonly key: string;
   readonly start: JsonObject;
   readonly deltas: JsonObject[];
-  /** Follows the arguments of a call: it has ended when they are complete. */
+  /** Tracks the arguments of a call, which has ended when they are complete. */
   readonly scan: JsonScan | undefined;
   isFinished: boolean;
 }
 
-/** Writes content blocks one after the other, each with an index of its own. */
+/** Writes content blocks one after the other, each with its own index. */
 class BlockQueue {
   readonly #blocks: Waiting[] = [];
   readonly #known = new Map<string, Waiting>();
@@ -221,7 +220,10 @@ class BlockQueue {
   #isStarted = false;
   #bytes = 0;
 
-  /** Begins a block; `key` finds it again. All that is open ends first; a call that is not complete goes on first. */
+  /**
+   * Starts a block; `key` identifies it later. An open block other than a call ends. An incomplete call stays ahead
+   * in the queue.
+   */
   begin(key: string, start: JsonObject): string {
     if (this.#blocks.length >= MAX_WAITING) throw tooMuch(`over ${MAX_WAITING} calls at the same time`);
     const isCall = start['type'] === 'tool_use';
@@ -237,7 +239,7 @@ class BlockQueue {
     return this.#known.has(key);
   }
 
-  /** Adds to a block that has not ended; what comes for one that has is left out. `text` is of a call's arguments. */
+  /** Adds to an open block; additions to a finished block are dropped. `text` belongs to a call's arguments. */
   extend(key: string, delta: JsonObject, text = ''): string {
     const block = this.#known.get(key);
     if (!block || block.isFinished) return '';
@@ -249,7 +251,7 @@ class BlockQueue {
     return this.#advance();
   }
 
-  /** Ends a block, unless it is a call: more may come for it. */
+  /** Ends a block, except for a call, which may continue. */
   finish(key: string): string {
     const block = this.#known.get(key);
     if (!block || block.scan) return '';
@@ -257,14 +259,14 @@ class BlockQueue {
     return this.#advance();
   }
 
-  /** Ends all. */
+  /** Ends all blocks. */
   end(): string {
     let written = '';
     while (this.#blocks.length > 0) written += this.#stopFirst();
     return written;
   }
 
-  /** The key of the block that was begun last and is not finished. */
+  /** Key of the most recently started block, unless it is finished. */
   get open(): string | undefined {
     const last = this.#blocks.at(-1);
     return last && !last.isFinished ? last.key : undefined;
@@ -292,7 +294,7 @@ class BlockQueue {
     return written;
   }
 
-  /** Writes as far as may be: a block ends when it is finished, or a complete call with another block behind it. */
+  /** Writes as much as possible. A block ends when it is finished; a complete call ends when another block follows. */
   #advance(): string {
     let written = this.#startFirst();
     for (let [first] = this.#blocks; first; [first] = this.#blocks) {

@@ -1,4 +1,4 @@
-/** Claude at Bedrock: Anthropic's own format, the model in the path, events in frames. */
+/** Claude on Bedrock: Anthropic's own format, with the model in the path and events in frames. */
 import {
   type ChatCodec,
   type CodecCall,
@@ -16,15 +16,15 @@ import { modelPath } from './write-request.ts';
 /** Source: https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-anthropic-claude-messages.html */
 const VERSION = 'bedrock-2023-05-31';
 
-/** Betas that are not at Bedrock. */
+/** Betas that Bedrock does not support. */
 const RULES = Object.freeze({ deny: ['thinking-binding-controls-2026-08-01'], always: [] });
 
-/** Whether a model is Claude, by its id or that of an inference profile. */
+/** Returns true for the id of a Claude model or of its inference profile. */
 export function isClaude(model: string): boolean {
   return /(?:^|[./])anthropic\.claude/.test(model);
 }
 
-/** Anthropic's body, without what Bedrock has in the path. */
+/** Anthropic's request body without the fields that Bedrock takes in the path. */
 function claudeRequest(...[input, call]: Parameters<ChatCodec['request']>): HttpRequest {
   const { body, headers, dropped } = anthropicRequest(input, call, RULES);
   const { model: _model, stream: _stream, ...rest } = readObject(body);
@@ -36,17 +36,17 @@ function claudeRequest(...[input, call]: Parameters<ChatCodec['request']>): Http
   };
 }
 
-/** Where an event has what it holds. */
+/** Payload of an event. */
 const BYTES = /"bytes"\s*:\s*"([A-Za-z0-9+/=]*)"/;
 
-/** The events of Anthropic's stream, each as base64 in one of Bedrock's. */
+/** Decodes Anthropic's stream events, each base64-encoded in a Bedrock event. */
 function claudeStream(call: CodecCall): StreamDecoder {
   const decoder = anthropicStream(call);
   return {
     push(event: SseEvent) {
       assertNoException(event);
       if (event.event !== 'chunk') return [];
-      // Read as the text that it is: base64 needs no parser.
+      // Base64 needs no JSON parser.
       const bytes = BYTES.exec(event.data)?.[1];
       if (bytes === undefined)
         throw new StreamFailure({ class: 'upstream_error', message: 'The provider sent an event without bytes.' });

@@ -12,21 +12,22 @@ import {
 /** Two lengths and their checksum. */
 const PRELUDE_BYTES = 12;
 const CHECKSUM_BYTES = 4;
-/** A frame without headers and payload. */
+/** Length of a frame without headers and payload. */
 const LEAST_BYTES = PRELUDE_BYTES + CHECKSUM_BYTES;
-/** The format's own limit. */
+/** Limit of the format. */
 const MAX_HEADER_BYTES = 128 * 1024;
 const MAX_FRAME_BYTES = 4 * 1024 * 1024;
-/** A frame up to this length is a usual one. */
+/** Maximum length of a small frame. */
 const SMALL_FRAME = 64 * 1024;
 
-/** How long the value of a header is, by its type; of those of -1 two bytes say it. */
+/** Length of a header value in bytes, by its type. -1: the length is in the next two bytes. */
 const VALUE_BYTES: readonly number[] = Object.freeze([0, 0, 1, 2, 4, 8, -1, -1, 8, 16]);
 const TEXT = 7;
 
 /**
- * Turns frames into events as they come, halved anywhere: `event` is the type of an event or exception, `data` its payload. What the
- * service calls an error, in headers alone, is the event `error`. Throws a {@link StreamFailure} for a frame that is damaged or too long.
+ * Reads frames, cut anywhere, as events. `event` is the type of an event or exception, `data` its payload. An error
+ * of the service, which is in the headers alone, becomes the event `error`. Throws a {@link StreamFailure} for a
+ * damaged or oversized frame.
  */
 export function createFrameReader({ maxEventLength = MAX_FRAME_BYTES, onGrowth }: SseReaderOptions = {}): SseReader {
   const headersOf = createHeaderReader();
@@ -53,14 +54,14 @@ export function createFrameReader({ maxEventLength = MAX_FRAME_BYTES, onGrowth }
       begun.replace(buffer.subarray(at), needed);
       return events;
     },
-    // What is left is half a frame: the decoder knows whether anything was still to come.
+    // A partial frame may be left. The decoder knows whether more events were expected.
     end: () => NONE,
   };
 }
 
 /**
- * The beginning of a frame, copied into one piece of memory that doubles up to the frame's length, and is told before it is taken: a piece
- * of one byte, kept as it came, would keep all that was read with it.
+ * Copies the beginning of a frame into one buffer, which doubles up to the frame's length. Reports growth before it
+ * allocates. A retained one-byte slice would keep the whole chunk it was read with in memory.
  */
 function createBegunFrame(onGrowth: SseReaderOptions['onGrowth']) {
   let memory = EMPTY;
@@ -87,9 +88,9 @@ function createBegunFrame(onGrowth: SseReaderOptions['onGrowth']) {
 
   return {
     held: () => memory.subarray(0, held),
-    /** Says whether the frame, or what tells its length, is whole. */
+    /** Returns true once the frame, or the prelude with its length, is complete. */
     add,
-    /** Holds another beginning, which may lie in what was held. */
+    /** Replaces the buffered bytes; the new ones may be a view of them. */
     replace(bytes: Uint8Array, length: number): void {
       held = 0;
       needed = length;
@@ -107,7 +108,7 @@ function damaged(what: string): StreamFailure {
   return new StreamFailure({ class: 'upstream_error', message: `The provider sent a stream whose ${what}.` });
 }
 
-/** The length of the frame that begins there, once its first twelve bytes have been found right. */
+/** Returns the length of the frame at this offset, after the checksum of its first twelve bytes is verified. */
 function frameLength(buffer: Buffer, at: number, most: number): number {
   const [length, headers] = [buffer.readUInt32BE(at), buffer.readUInt32BE(at + 4)];
   if (crc32(buffer.subarray(at, at + 8)) !== buffer.readUInt32BE(at + 8)) throw damaged('frames are damaged');
@@ -135,7 +136,7 @@ function readFrame(frame: Buffer, headersOf: typeof readHeaders): SseEvent | und
   return { event, data };
 }
 
-/** Reads headers once for all frames in a row that have the same ones, as those of a model's words have. */
+/** Parses equal headers of consecutive frames once; those of a model's text deltas are equal. */
 function createHeaderReader(): typeof readHeaders {
   let last: { readonly bytes: Buffer; readonly headers: ReadonlyMap<string, string> } | undefined;
   return (bytes) => {
@@ -144,7 +145,7 @@ function createHeaderReader(): typeof readHeaders {
   };
 }
 
-/** The headers that are texts. */
+/** Headers with text values. */
 function readHeaders(bytes: Buffer): ReadonlyMap<string, string> {
   const headers = new Map<string, string>();
   let at = 0;

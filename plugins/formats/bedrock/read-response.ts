@@ -27,13 +27,16 @@ import { failureOfStatus, toolCallId } from '../kit/index.ts';
 import { type ChoiceEnd, hasDelivered, unmappedEnd } from '../unmapped-end.ts';
 import { CLASS_BY_ERROR, CLASS_BY_TEXT, HINTS, meaningOf, OWN_REASONS } from './tables.ts';
 
-/** The service's own name of an error, as a key of {@link CLASS_BY_ERROR}: `com.amazon#ThrottlingException:http://…` is `throttling`. */
+/**
+ * Error name of the service as a key of {@link CLASS_BY_ERROR}: `com.amazon#ThrottlingException:http://…` becomes
+ * `throttling`.
+ */
 function errorName(name: string): string {
   const [plain = ''] = (name.split('#').at(-1) ?? '').split(':');
   return plain.toLowerCase().replace(/(?:exception|error)$/, '');
 }
 
-/** Classifies an error response, or an exception in a stream, whose name stands in the header then. */
+/** Classifies an error response, or a stream exception, which has its name in the header. */
 export function bedrockFailure(status: number, body: unknown, headers: ResponseHeaders): UpstreamFailure {
   const { message, Message, __type: type, originalMessage } = readObject(body);
   const name = errorName(readString(type) ?? headers['x-amzn-errortype'] ?? '');
@@ -47,7 +50,7 @@ export function bedrockFailure(status: number, body: unknown, headers: ResponseH
   return failureOfStatus(status, hint === undefined ? text : `${text} ${hint}`, headers, better && { class: better });
 }
 
-/** Throws the failure that an exception in a stream stands for. */
+/** Throws the failure for an exception in a stream. */
 export function assertNoException({ event = '', data }: SseEvent): void {
   if (event !== 'error' && !event.endsWith('Exception')) return;
   throw new StreamFailure(bedrockFailure(500, parseJson(data), { 'x-amzn-errortype': event }));
@@ -57,7 +60,7 @@ function malformed(message: string): StreamFailure {
   return new StreamFailure({ class: 'upstream_error', message });
 }
 
-/** Counts of the vendor, which has cached tokens next to its input's; undefined where one cannot be a count. */
+/** Converts the vendor's counts, which exclude cached tokens from the input; undefined for invalid counts. */
 function readUsage(value: unknown): Usage | undefined {
   const usage = readObject(value);
   const { inputTokens, outputTokens, cacheReadInputTokens: read = 0, cacheWriteInputTokens: written = 0 } = usage;
@@ -85,14 +88,20 @@ function readUsage(value: unknown): Usage | undefined {
   };
 }
 
-/** The counts with the tier that served, and the dearer mode of less latency as one, for which no price is known here. */
+/**
+ * Adds the service tier to the counts. The more expensive low-latency mode counts as a tier of its own, which has no
+ * known price.
+ */
 function withTier(usage: Usage | undefined, { serviceTier, performanceConfig }: JsonObject): Usage | undefined {
   const isFast = readObject(performanceConfig)['latency'] === 'optimized';
   const tier = isFast ? 'latency_optimized' : readString(readObject(serviceTier)['type']);
   return usage && tier !== undefined ? { ...usage, service_tier: tier } : usage;
 }
 
-/** Why the model stopped; a reason that stands for a failure is thrown. `called` are the arguments of its calls, as text. */
+/**
+ * Maps the stop reason; throws for a reason that means a failure. `called` holds the arguments of the tool calls, as
+ * text.
+ */
 function readEnd(reason: string, isDelivered: boolean, called: readonly string[]): ChoiceEnd {
   const meaning = meaningOf(reason);
   if (meaning === undefined) return unmappedEnd(reason, isDelivered, called);
@@ -104,7 +113,7 @@ function readEnd(reason: string, isDelivered: boolean, called: readonly string[]
   return { finish_reason: finish, ...(OWN_REASONS.has(reason) && { finish: { native: reason } }) };
 }
 
-/** One thought, as the vendor wants it back; undefined without anything that it could check. */
+/** A thought in the form that the vendor accepts back; undefined if it has nothing that the vendor could verify. */
 function thoughtOf(
   text: string,
   signature: string | undefined,
@@ -114,7 +123,7 @@ function thoughtOf(
   return signature === undefined ? undefined : { kind: 'text', text, signature, format: 'bedrock' };
 }
 
-/** A response of `Converse` in the canonical shape. */
+/** Translates a response of `Converse` to the canonical shape. */
 export function converseResponse(body: unknown, call: CodecCall): ChatResponse {
   const { output, stopReason, usage, message } = readObject(body);
   if (output === undefined && typeof message === 'string') throw new StreamFailure(bedrockFailure(200, body, {}));
@@ -178,11 +187,11 @@ function callOf({ toolUseId, name, input }: JsonObject, fallback: string): ToolC
   };
 }
 
-/** What is known of a block that is not over. */
+/** State of an open content block. */
 interface OpenBlock {
-  /** The place of its call, where it is one. */
+  /** Index of its tool call, if any. */
   readonly tool: number | undefined;
-  /** Whether anything of the call's input came. */
+  /** True once any input of the call was received. */
   hasInput: boolean;
   thought: string;
   signature: string | undefined;
@@ -196,7 +205,7 @@ export function converseStream(call: CodecCall): StreamDecoder {
 class ConverseDecoder implements StreamDecoder {
   readonly #head: ReturnType<typeof chunkHead>;
   readonly #blocks = new Map<unknown, OpenBlock>();
-  /** The arguments of each call so far. */
+  /** Arguments of each call so far. */
   readonly #called: string[] = [];
   #hasContent = false;
   #hasRole = false;
@@ -242,7 +251,7 @@ class ConverseDecoder implements StreamDecoder {
   }
 
   #emit(delta: ChatDelta): readonly ChatChunk[] {
-    // Nothing may follow a finish reason but the counts.
+    // Only usage may follow a finish reason.
     if (this.#isOver) return [];
     this.#hasContent ||= hasDelivered(delta);
     const first: ChatDelta = this.#hasRole ? {} : { role: 'assistant' };
@@ -262,7 +271,7 @@ class ConverseDecoder implements StreamDecoder {
     if (typeof text === 'string') return text === '' ? [] : this.#emit({ content: text });
     const known = this.#blocks.get(index);
     const block = known ?? { tool: undefined, hasInput: false, thought: '', signature: undefined };
-    // Only calls are begun by an event of their own.
+    // Only tool calls have a start event.
     if (!known) this.#blocks.set(index, block);
     if (isObject(toolUse)) {
       const input = readString(toolUse['input']) ?? '';
@@ -285,7 +294,7 @@ class ConverseDecoder implements StreamDecoder {
     const block = this.#blocks.get(index);
     this.#blocks.delete(index);
     if (!block) return [];
-    // A tool without input streams none.
+    // A tool call without input streams no input.
     if (block.tool !== undefined)
       return block.hasInput ? [] : this.#emit({ tool_calls: [{ index: block.tool, function: { arguments: '{}' } }] });
     const detail = thoughtOf(block.thought, block.signature, undefined);

@@ -5,7 +5,10 @@ type Meaning = FinishReason | { readonly failure: FailureClass };
 
 const BROKEN_OFF: Meaning = Object.freeze({ failure: 'broken_off' });
 
-/** Why a message ended; after a reason that is missing here the answer is kept as incomplete. Source: `StopReason` of the Bedrock API. */
+/**
+ * Finish reasons by stop reason; an unknown reason keeps the response as incomplete. Source: `StopReason` of the
+ * Bedrock API.
+ */
 const STOP_REASONS: Readonly<Record<string, Meaning>> = Object.freeze({
   end_turn: 'stop',
   stop_sequence: 'stop',
@@ -18,15 +21,18 @@ const STOP_REASONS: Readonly<Record<string, Meaning>> = Object.freeze({
   malformed_tool_use: BROKEN_OFF,
 });
 
-/** OpenAI's word for a stop reason, or what kind of failure it stands for; undefined for one that is missing here. */
+/** OpenAI's finish reason or the failure for a stop reason; undefined for an unknown one. */
 export function meaningOf(reason: string): Meaning | undefined {
   return Object.hasOwn(STOP_REASONS, reason) ? STOP_REASONS[reason] : undefined;
 }
 
-/** Reasons that no word of OpenAI's says as exactly. */
+/** Reasons without an exact equivalent at OpenAI. */
 export const OWN_REASONS: ReadonlySet<string> = new Set(['model_context_window_exceeded', 'guardrail_intervened']);
 
-/** Classes by the service's own name of an error, in a header, a body or a stream. Source: errors of `Converse` and of AWS APIs in general. */
+/**
+ * Failure classes by the service's error name, in a header, a body or a stream. Source: errors of `Converse` and of
+ * AWS APIs in general.
+ */
 export const CLASS_BY_ERROR: Readonly<Record<string, FailureClass>> = Object.freeze({
   accessdenied: 'authentication',
   expiredtoken: 'authentication',
@@ -50,7 +56,7 @@ export const CLASS_BY_ERROR: Readonly<Record<string, FailureClass>> = Object.fre
   unrecognizedclient: 'authentication',
 });
 
-/** What `ValidationException` is for, which is for everything. */
+/** Failure classes by message, for `ValidationException`, which covers many errors. */
 export const CLASS_BY_TEXT: readonly (readonly [RegExp, FailureClass])[] = Object.freeze([
   [
     /model identifier is invalid|on-demand throughput isn.t supported|model.{0,40}(?:end of its life|not found)/i,
@@ -63,7 +69,7 @@ export const CLASS_BY_TEXT: readonly (readonly [RegExp, FailureClass])[] = Objec
   [/blocked by content filter|guardrail/i, 'content_filter'],
 ]);
 
-/** What to do about errors of credentials, which the service only names. */
+/** Hints for credential errors; the service only names them. */
 export const HINTS: readonly (readonly [RegExp, string])[] = Object.freeze([
   [
     /scoped to a (?:valid|correct) region/i,
@@ -79,7 +85,7 @@ export const HINTS: readonly (readonly [RegExp, string])[] = Object.freeze([
   ],
 ]);
 
-/** What becomes of each field of a chat request by Converse. */
+/** Rules of Converse for each field of a chat request. */
 export const CONVERSE_FIELDS: FieldTable = {
   unknown: 'dropped',
   notes: [

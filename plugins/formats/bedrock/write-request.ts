@@ -40,17 +40,20 @@ interface Message {
   readonly content: Block[];
 }
 
-/** Said by the user where the vendor wants a user's turn and the caller has none. */
+/** User turn added where the vendor requires one and the caller sent none. */
 const OPENING = '(The assistant speaks first.)';
 
 const CACHE_POINT: Block = Object.freeze({ cachePoint: Object.freeze({ type: 'default' }) });
 
-/** The path of a model's operation; an id or ARN is one segment of it. */
+/** Path of a model operation; an id or ARN is one segment. */
 export function modelPath(model: string, operation: string): string {
   return `/model/${encodeURIComponent(model)}/${operation}`;
 }
 
-/** A chat request as `Converse`. Source: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html */
+/**
+ * Writes a chat request for `Converse`. Source:
+ * https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
+ */
 export function converseRequest(request: ChatRequest, call: CodecCall): HttpRequest {
   const unread: string[] = [];
   const { dialect_fields: fields, ...plain } = mergeExtraBody(request, () => false, unread);
@@ -94,7 +97,7 @@ function readInference(input: ChatRequest): JsonObject {
   };
 }
 
-/** How models are told to think, each in its own words; undefined for those that are not known to take any. */
+/** Reasoning effort in each model's own fields; undefined for models not known to take one. */
 function readEffort(input: ChatRequest, dropped: string[]): JsonObject | undefined {
   const { model, reasoning_effort: wanted } = input;
   if (!isEffort(wanted)) return undefined;
@@ -108,7 +111,7 @@ function readEffort(input: ChatRequest, dropped: string[]): JsonObject | undefin
   return undefined;
 }
 
-/** What stands in for a format of the answer. */
+/** Instruction that replaces a response format. */
 function instructionOf(input: ChatRequest): string | undefined {
   const format = readAnswerFormat(input);
   if (format.kind === 'text') return undefined;
@@ -132,7 +135,7 @@ function readToolConfig(
   if (declared.some(({ strict }) => strict)) tellDropped(dropped, 'tools.strict');
   if (mode === 'none' && hasCalls && declared.length > 0) tellDropped(dropped, 'tool_choice');
   if (!hasCalls && (declared.length === 0 || mode === 'none')) return undefined;
-  // The vendor refuses calls in the history of a request that declares no tools.
+  // The vendor rejects tool calls in the history of a request that declares no tools.
   const tools = declared.length > 0 ? declared : readTools({ ...input, tools: toolsOfHistory(input.messages) });
   const [name] = only ?? [];
   const taken = only && only.length > 1 ? tools.filter((tool) => only.includes(tool.name)) : tools;
@@ -174,7 +177,7 @@ function converseMessages(
     }
   }
   const instructions = system.flatMap(({ value }) => [...textBlocks(value.text), ...mark(value)]);
-  // The vendor wants a turn of the user's first.
+  // The vendor requires a user turn first.
   if (messages.length === 0 && instructions.length > 0) return { messages: [{ role: 'user', content: instructions }] };
   if (messages.length === 0) throw invalid('messages', 'holds no text, image or other content');
   if (messages[0]?.role === 'assistant') messages.unshift({ role: 'user', content: [...textBlocks(OPENING)] });
@@ -182,7 +185,7 @@ function converseMessages(
   return { messages, ...(instructions.length > 0 && { system: instructions }) };
 }
 
-/** Adjacent turns of one role become one. */
+/** Appends a turn; adjacent turns of one role are merged. */
 function append(messages: Message[], role: Message['role'], content: readonly Block[]): void {
   if (content.length === 0) return;
   const last = messages.at(-1);
@@ -190,7 +193,7 @@ function append(messages: Message[], role: Message['role'], content: readonly Bl
   else for (const block of content) last.content.push(block);
 }
 
-/** Thinking that the vendor signed or hid goes back; that of others, and what it did not sign, stays behind. */
+/** Returns thinking that the vendor signed or encrypted. Unsigned thinking and other vendors' thinking are dropped. */
 function thoughtBlocks(
   details: ChatRequest['messages'][number]['reasoning_details'],
   dropped: string[],
@@ -217,7 +220,7 @@ function resultBlock({ call, parts, message }: ToolResult, names: { documents: n
   };
 }
 
-/** A text; none for blank text, which the vendor refuses. */
+/** A text block; none for blank text, which the vendor rejects. */
 function textBlocks(text: string): readonly Block[] {
   return text.trim() === '' ? [] : [{ text }];
 }
@@ -260,7 +263,7 @@ function partBlocks(part: Located<ContentPart>, names: { documents: number }): r
         'must be a PDF, CSV, Word, Excel, HTML, text or Markdown document for this provider',
       );
     names.documents += 1;
-    // The vendor takes few letters in a name, and no name twice.
+    // The vendor restricts the characters of a name and rejects duplicate names.
     const title = (readString(file['filename']) ?? 'document').replace(/[^A-Za-z0-9 ()[\]-]+/g, ' ').trim();
     return [{ document: { format, name: `${title} ${names.documents}`, source: { bytes: data } } }];
   }

@@ -17,7 +17,7 @@ import { readRetryAfter } from '../kit/index.ts';
 const CLASS_BY_STATUS: Readonly<Record<string, FailureClass>> = Object.freeze({
   INVALID_ARGUMENT: 'invalid_request',
   OUT_OF_RANGE: 'invalid_request',
-  // The region or the free tier: the operator's account has to change, not the request.
+  // Region or free tier: the operator's account must change, not the request.
   FAILED_PRECONDITION: 'billing',
   UNAUTHENTICATED: 'authentication',
   PERMISSION_DENIED: 'authentication',
@@ -46,13 +46,13 @@ const CLASS_BY_CODE: Readonly<Record<number, FailureClass>> = Object.freeze({
   504: 'timeout',
 });
 
-/** The vendor has no code of its own for this: "The input token count (…) exceeds the maximum number of tokens allowed". */
+/** The vendor has no error code for this: "The input token count (…) exceeds the maximum number of tokens allowed". */
 const CONTEXT_TEXT = /input token count .*exceeds the maximum|exceeds the maximum number of (input )?tokens/i;
 
-/** A day's quota comes back at midnight in California; without a clock, an hour is as good as "not soon". */
+/** Daily quotas reset at midnight Pacific time. A wait of one hour means "not soon" without date arithmetic. */
 const DAILY_QUOTA_WAIT_MS = 3_600_000;
 
-/** Classifies an error response, or the error inside an event (its own code counts then, not the 200 around it). */
+/** Classifies an error response, or the error in an event, whose own code overrides status 200. */
 export function geminiFailure(status: number, body: unknown, headers: ResponseHeaders): UpstreamFailure {
   const error = readObject(readObject(Array.isArray(body) ? body[0] : body)['error']);
   const details = readArray(error['details']).filter(isObject);
@@ -68,7 +68,7 @@ export function geminiFailure(status: number, body: unknown, headers: ResponseHe
 }
 
 function classify(code: number, name: string | undefined, text: string, details: readonly JsonObject[]): FailureClass {
-  // A bad key is a 400 here, distinguished by the reason only.
+  // An invalid key is a 400 here, distinguished only by the reason.
   if (details.some((detail) => readString(detail['reason'])?.startsWith('API_KEY_'))) return 'authentication';
   if (code === 402) return 'billing';
   if (CONTEXT_TEXT.test(text) && (code === 400 || code === 413)) return 'context_length';
@@ -88,7 +88,7 @@ function retryHint(details: readonly JsonObject[], headers: ResponseHeaders): nu
   return hints.length > 0 ? hints.reduce((longest, hint) => Math.max(longest, hint)) : readRetryAfter(headers);
 }
 
-/** Known by the quota's name, or by help alone: a quota per minute has a retry hint in addition. */
+/** Detected by the quota's name, or by help as the only detail: a per-minute quota also has a retry hint. */
 function isDailyQuota(details: readonly JsonObject[]): boolean {
   const perDay = details.some((detail) =>
     readArray(detail['violations']).some((item) => /PerDay/.test(readString(readObject(item)['quotaId']) ?? '')),
@@ -98,9 +98,9 @@ function isDailyQuota(details: readonly JsonObject[]): boolean {
 }
 
 interface ErrorRow {
-  /** Google's canonical name. Source: https://cloud.google.com/apis/design/errors */
+  /** Google's canonical status name. Source: https://cloud.google.com/apis/design/errors */
   readonly status: string;
-  /** Of HTTP, where this format has another one than ours. */
+  /** HTTP status, where this format differs from the gateway's. */
   readonly http?: number;
 }
 
@@ -153,10 +153,10 @@ const ERROR_ROWS: Readonly<Record<ErrorCode, ErrorRow>> = Object.freeze({
   feature_disabled: UNAVAILABLE,
 });
 
-/** The words by which Google's clients know that a prompt is too long. */
+/** Message by which Google's clients recognize a prompt that is too long. */
 const CONTEXT_WORDS = 'The input token count exceeds the maximum number of tokens allowed';
 
-/** An error as Google's APIs write it; our code is the reason in its details. */
+/** Writes an error as Google's APIs do; the gateway's error code is the reason in its details. */
 export function geminiError(
   error: GatewayError,
   requestId: string,

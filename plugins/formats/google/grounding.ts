@@ -1,9 +1,9 @@
 import { isObject, type JsonObject, readArray, readCount, readObject, readString } from '../../../contract/index.ts';
 
 /**
- * What a candidate's text is grounded in, as OpenAI's citations: pages and places as `url_citation`, documents of a file search store as
- * `file_citation`. `text` is all of the candidate's text so far; Google counts its places in bytes. What `known` has is not told again.
- * Source: https://ai.google.dev/api/generate-content#GroundingMetadata
+ * Grounding of a candidate's text as OpenAI's citations: pages and places as `url_citation`, documents of a file
+ * search store as `file_citation`. `text` is the candidate's text so far; Google counts positions in bytes. Citations
+ * in `known` are not repeated. Source: https://ai.google.dev/api/generate-content#GroundingMetadata
  */
 export function readGrounding(candidate: JsonObject, text: string, known: Set<string>): readonly JsonObject[] {
   const { groundingChunks, groundingSupports } = readObject(candidate['groundingMetadata']);
@@ -38,7 +38,7 @@ function placeOf(segment: JsonObject, text: string): Place {
   const at = (place: unknown) => bytes.subarray(0, readCount(place) ?? 0).toString().length;
   const place = { start_index: at(segment['startIndex']), end_index: at(segment['endIndex']) };
   const quoted = readString(segment['text']);
-  // Places count from the beginning of a part, and a text may have several.
+  // Positions count from the beginning of a part, and a text may have several parts.
   if (quoted === undefined || text.slice(place.start_index, place.end_index) === quoted) return place;
   const found = text.lastIndexOf(quoted);
   return found < 0 ? place : { start_index: found, end_index: found + quoted.length };
@@ -55,7 +55,7 @@ function citationOf(chunk: JsonObject | undefined, place: Place): JsonObject | u
   return { type: 'file_citation', file_citation: { file_id: url ?? name, filename: name, index: place.end_index } };
 }
 
-/** Citations as grounding; undefined without any that the format has a form for. */
+/** Writes citations as grounding; undefined if the format can express none of them. */
 export function writeGrounding(annotations: readonly unknown[], text: string): JsonObject | undefined {
   const chunks: JsonObject[] = [];
   const supports = annotations.flatMap((annotation) => {

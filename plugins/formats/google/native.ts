@@ -18,13 +18,13 @@ import { addedTo, changesOf, limitOf } from '../native-change.ts';
 import { geminiError } from './errors.ts';
 import { PLAIN_FIELDS } from './read-request.ts';
 import { isPacked, MAX_CALL_ID, SKIP_SIGNATURE, sealedIn, sealSignature } from './signatures.ts';
-import { framesOf } from './stream.ts';
 import { geminiTraits, readEffort, writeThinking } from './tables.ts';
 import { fieldOf, type GeminiBody, listOf, nameIn } from './types.ts';
+import { framesOf } from './write-stream.ts';
 
 /**
- * How requests pass to Google itself: the caller's own body with these edits and no others, in its own order of fields. Responses come
- * back as they are, their signatures sealed.
+ * Passthrough of requests to Google: the caller's own body with only these edits, in its own field order. Responses
+ * pass unchanged, except that signatures are sealed.
  */
 export const GEMINI_NATIVE: DialectNative<GeminiBody> = Object.freeze({
   patch(body: GeminiBody, change: NativeChange): NativeBody | undefined {
@@ -38,7 +38,7 @@ export const GEMINI_NATIVE: DialectNative<GeminiBody> = Object.freeze({
   stream: streamNative,
 });
 
-/** What hooks may change and Google has no field for. */
+/** Fields that hooks may change and Google does not support. */
 const UNSAID = Object.freeze(['user', 'metadata'] as const);
 
 function patchRequest(body: GeminiBody, change: NativeChange): NativeBody | undefined {
@@ -60,7 +60,7 @@ function patchRequest(body: GeminiBody, change: NativeChange): NativeBody | unde
   if (config) edit('generationConfig', config);
   const { service_tier: tier } = change.after;
   if (tier !== change.before['service_tier']) edit('serviceTier', tier ?? undefined);
-  // Those inside of these two are patched with them.
+  // Fields inside these two are patched with them.
   for (const [name, value] of changesOf(ownFields(change.before), ownFields(change.after)))
     if (name !== 'generationConfig' && name !== 'toolConfig') edit(name, value);
   for (const name of UNSAID) if (change.after[name] !== change.before[name]) dropped.push(name);
@@ -68,7 +68,7 @@ function patchRequest(body: GeminiBody, change: NativeChange): NativeBody | unde
   return { body: patched, ...(dropped.length > 0 && { dropped }) };
 }
 
-/** Google's own elements, each as it came but for signatures; errors are never among them. */
+/** Passes Google's own stream elements unchanged, except for signatures; errors are never among them. */
 function streamNative(context: DialectContext<GeminiBody>): DialectNativeStream {
   const frames = framesOf(context);
   return {
@@ -83,7 +83,7 @@ function streamNative(context: DialectContext<GeminiBody>): DialectNativeStream 
   };
 }
 
-/** `generationConfig` with what changed between reading and sending; undefined when nothing did. */
+/** Returns `generationConfig` with the changes since reading; undefined without changes. */
 function patchConfig(
   body: JsonObject,
   { before, after, model }: NativeChange,
@@ -122,8 +122,8 @@ function listOfStops({ stop }: ChatRequest): readonly string[] | undefined {
 }
 
 /**
- * Contents as Google takes them: its own signatures opened, thinking of other formats and accounts left out, ids of calls made valid.
- * What needs no change stays the very object that it was.
+ * Prepares contents for Google. Opens its own signatures, drops thinking of other formats and accounts, and makes
+ * call ids valid. Unchanged values stay the same object.
  */
 function cleanContents(contents: unknown, change: NativeChange, dropped: string[]): unknown {
   return mapList(contents, (content) => {
@@ -156,7 +156,7 @@ function cleanPart(part: JsonObject, change: NativeChange, dropped: string[]): J
   return part;
 }
 
-/** A response, or an element of a stream, with what Google signed sealed; the very same where nothing is signed. */
+/** Seals Google's signatures in a response or a stream element. Returns the same object if nothing is signed. */
 function sealResponse(value: unknown, seal: DialectContext['seal']): unknown {
   if (Array.isArray(value)) return mapList(value, (item) => sealResponse(item, seal));
   if (!isObject(value)) return value;
@@ -174,7 +174,10 @@ function sealPart(part: unknown, seal: DialectContext['seal']): unknown {
   return isObject(part) && signature ? { ...part, thoughtSignature: sealSignature(signature, seal) } : part;
 }
 
-/** A list, or its only member, with each member changed or left out; the very same where no member changed. */
+/**
+ * Changes or drops each member of a list, which may be given as its only member. Returns the same list without
+ * changes.
+ */
 function mapList(value: unknown, change: (item: unknown) => unknown): unknown {
   if (!Array.isArray(value)) return isObject(value) ? change(value) : value;
   const changed = value.map(change);
@@ -182,8 +185,8 @@ function mapList(value: unknown, change: (item: unknown) => unknown): unknown {
 }
 
 /**
- * Messages that hooks added: instructions go in front of the caller's, turns of plain text before or behind the caller's contents.
- * Undefined when one of them cannot be written like that; the call is translated then.
+ * Adds messages of hooks. Instructions go before the caller's, plain text turns before or after the caller's
+ * contents. Undefined for any other message; the call is then translated.
  */
 function patchMessages(
   body: GeminiBody,
@@ -196,7 +199,7 @@ function patchMessages(
   const last = contentsOf(back);
   const instructions = textsOf(system);
   if (!first || !last || !instructions) return undefined;
-  // A turn in front of the caller's system text would come behind it.
+  // A turn before the caller's system text would end up after it.
   const own = fieldOf(body, 'systemInstruction');
   const isMoved = first.length > 0 || last.length > 0;
   return {
@@ -227,14 +230,14 @@ function textsOf(messages: readonly ChatMessage[]): readonly JsonObject[] | unde
   return texts.includes(undefined) ? undefined : texts.map((text) => ({ text }));
 }
 
-/** Functions that hooks added, as tools next to the caller's. */
+/** Adds functions of hooks as tools next to the caller's. */
 function patchTools(
   body: GeminiBody,
   { before, after }: Pick<NativeChange, 'before' | 'after'>,
 ): { readonly tools?: unknown } | undefined {
   if (before.tools === after.tools) return {};
   const [front, back] = addedTo(before.tools, after.tools);
-  // A tool of another kind has no function, whatever its type here is.
+  // Only function tools have a `function`, whatever their type is.
   if ([...front, ...back].some((tool) => !isObject(tool['function']))) return undefined;
   return { tools: [...declare(front), ...listOf(fieldOf(body, 'tools')), ...declare(back)] };
 }

@@ -14,8 +14,8 @@ import { AUDIO_FORMAT, isUsualOrder } from './tables.ts';
 import { fieldOf, listOf, nameIn, othersOf, type Reading } from './types.ts';
 
 /**
- * `contents` as canonical messages. What stands between two turns of the model is first the results of its calls, then the words of
- * the user; contents of the model in a row are one turn, because clients keep each piece of a stream as a content of its own.
+ * Reads `contents` as canonical messages. Between two model turns, results of calls come first, then the user's text.
+ * Consecutive model contents are one turn, because clients keep each chunk of a stream as a separate content.
  */
 export function readContents(contents: unknown, base: string, first: number, reading: Reading): readonly ChatMessage[] {
   const messages: ChatMessage[] = [];
@@ -59,7 +59,7 @@ export function readContents(contents: unknown, base: string, first: number, rea
   return messages;
 }
 
-/** What stands between two turns of the model. */
+/** Contents between two model turns. */
 interface UserRun {
   readonly responses: FoundResponse[];
   readonly messages: Placed[];
@@ -110,22 +110,22 @@ function readPart(part: JsonObject, at: string): ContentPart | undefined {
   }
 }
 
-/** Fields that say what a part is; one with none of them is nothing that we know. */
+/** Fields that define the kind of a part; a part without any of them is unknown. */
 const KINDS = ['text', 'inlineData', 'fileData', 'functionCall', 'functionResponse'] as const;
 const FIELDS: readonly string[] = Object.freeze([...KINDS, 'thought', 'thoughtSignature']);
 
-/** Of a block that only Gemini understands, what others get to read of it. */
+/** Maximum length of the text in place of a Gemini-only block. */
 const MAX_HISTORY_TEXT = 4096;
 
-/** A file that was uploaded to the operator's account at Google. */
+/** URI of a file uploaded to the operator's account at Google. */
 const UPLOADED = /^(?:https:\/\/generativelanguage\.googleapis\.com\/(?:[\w.]+\/)*)?files\/[\w-]+$/i;
 
-/** What a part is: text, media, a call, a result, or something that only Gemini understands. */
+/** Returns the kind of a part: text, media, a call, a result, or something that only Gemini understands. */
 export function kindOf(part: JsonObject): (typeof KINDS)[number] | 'other' {
   return KINDS.find((kind) => fieldOf(part, kind) !== undefined) ?? 'other';
 }
 
-/** A media part in the canonical form. */
+/** Reads a media part into the canonical form. */
 export function readMedia(part: JsonObject, at: string): ContentPart {
   const inline = fieldOf(part, 'inlineData');
   const file = fieldOf(part, 'fileData');
@@ -158,13 +158,13 @@ function urlPart(type: string, url: string, filename: string | undefined): Conte
   return { type: 'file', file: { ...(filename !== undefined && { filename }), ...place } };
 }
 
-/** Whether a part names a file in the operator's account at Google, which all callers would share. */
+/** Returns true if a part names a file in the operator's account at Google, which all callers would share. */
 export function isReference(part: JsonObject): boolean {
   const file = fieldOf(part, 'fileData');
   return isObject(file) && UPLOADED.test(readString(fieldOf(file, 'fileUri')) ?? '');
 }
 
-/** A part that only Gemini understands, such as code that it ran; others get to read it as text where it is short. */
+/** Wraps a part that only Gemini understands, such as code it ran. Other vendors get it as text if it is short. */
 export function opaquePart(part: JsonObject): ContentPart {
   const text = historyText(part);
   return { type: 'opaque', dialect: 'gemini', value: part, ...(text !== undefined && { text }) };
@@ -181,7 +181,7 @@ function historyText(part: JsonObject): string | undefined {
   return text.length <= MAX_HISTORY_TEXT ? text : undefined;
 }
 
-/** The parts of a content, each with its place. */
+/** Parts of a content with their paths. */
 export function partsOf(content: JsonObject, at: string): readonly (readonly [JsonObject, string])[] {
   const { parts } = content;
   return listOf(parts).flatMap((part, index) =>
@@ -189,14 +189,14 @@ export function partsOf(content: JsonObject, at: string): readonly (readonly [Js
   );
 }
 
-/** One text alone is the content itself. */
+/** A single text is the content itself. */
 export function contentOf(parts: readonly ContentPart[]): string | readonly ContentPart[] {
   const [first, ...others] = parts;
   if (first === undefined) return '';
   return others.length === 0 && first.type === 'text' && typeof first['text'] === 'string' ? first['text'] : parts;
 }
 
-/** A `functionResponse` and where it stands. */
+/** A `functionResponse` with its path. */
 export interface FoundResponse {
   readonly response: JsonObject;
   readonly at: string;
@@ -208,8 +208,8 @@ interface PairedResponse {
 }
 
 /**
- * The tool messages for the responses to one turn's calls. They pair by id, else by order within one name, else by order: many
- * clients give no ids, and calls of one function may come in parallel.
+ * Returns tool messages for the responses to one turn's calls. They pair by id, else by order within one name, else
+ * by order. Many clients send no ids, and calls of one function may be parallel.
  */
 export function pairResponses(
   calls: readonly FoundCall[],
@@ -253,7 +253,10 @@ function resultOf({ call }: FoundCall, { response, at }: FoundResponse): PairedR
   };
 }
 
-/** `output` alone is what the function gave, `error` alone why it failed; any other object is the output itself. */
+/**
+ * An object with only `output` holds the result, one with only `error` the failure. Any other object is the result
+ * itself.
+ */
 function readOutput(value: unknown): { readonly text: string; readonly isError: boolean } {
   if (value === undefined || value === null) return { text: '', isError: false };
   if (!isObject(value)) return { text: textOf(value), isError: false };
@@ -269,7 +272,7 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** A call of the history. `id` is the one that results name it by; undefined when the caller gave none. */
+/** Call of the history. `id` is the caller's id, which results refer to; undefined if the caller sent none. */
 export interface FoundCall {
   readonly id: string | undefined;
   readonly call: ToolCall;
@@ -287,21 +290,21 @@ type Block =
   | { readonly kind: 'image'; readonly url: string; readonly at: string }
   | { readonly kind: 'tool'; readonly call: ToolCall; readonly sealed: string | undefined; readonly at: string };
 
-/** A turn of the model, which may be spread over contents. */
+/** Model turn, which may span several contents. */
 export interface ModelTurn {
   readonly calls: readonly FoundCall[];
   add(content: JsonObject, at: string): void;
-  /** The canonical message, and where its pieces stand; undefined for an empty turn. */
+  /** Canonical message with the paths of its blocks; undefined for an empty turn. */
   message(): { readonly message: ChatMessage; readonly places: readonly (readonly [string, string])[] } | undefined;
 }
 
-/** `prefix` begins the ids of calls that the caller gave none. */
+/** `prefix` starts the generated ids of calls without one. */
 export function createModelTurn(prefix: string): ModelTurn {
   const blocks: Block[] = [];
   const calls: FoundCall[] = [];
   const addText = (block: Extract<Block, { text: string }>): void => {
     const last = blocks.at(-1);
-    // Pieces of a stream are pieces of one text; a signature that comes behind a text is the text's.
+    // Chunks of a stream form one text; a signature after a text belongs to that text.
     const isPiece =
       last?.kind === block.kind && last.signature === undefined && (last.from !== block.from || block.text === '');
     if (isPiece) blocks[blocks.length - 1] = { ...last, text: last.text + block.text, signature: block.signature };
@@ -352,7 +355,7 @@ function readOther(part: JsonObject, at: string): Block {
   if (data !== undefined && type.startsWith('image/')) return { kind: 'image', url: `data:${type};base64,${data}`, at };
   const signature = readString(fieldOf(part, 'thoughtSignature'));
   const { thoughtSignature: _, thought_signature: __, ...unsigned } = part;
-  // One that was sealed is nothing that its maker reads.
+  // Vendors cannot read a sealed signature.
   return { kind: 'opaque', part: opaquePart(signature !== undefined && isPacked(signature) ? unsigned : part), at };
 }
 
@@ -433,12 +436,15 @@ function detailOf(text: string, signature: string | undefined): ReasoningDetail 
   return unpackReasoning(signature, text) ?? { kind: 'text', text, signature, format: 'gemini' };
 }
 
-/** The sealed signature of a block that is no thinking, which `id` names as the order does: core opens it for its maker alone. */
+/**
+ * Sealed signature of a block other than thinking. `id` names the block as `order` does. Core opens it only for its
+ * vendor.
+ */
 function sealedDetail(data: string, id: string): ReasoningDetail {
   return { kind: 'encrypted', data, id, format: 'gemini' };
 }
 
-/** The content that a turn begins in. */
+/** Path of the content in which a turn begins. */
 function placeOf([first]: readonly Block[]): string {
   return first?.at.replace(/\.parts(\[\d+\])?(\.\w+)?$/, '') ?? '';
 }

@@ -17,14 +17,14 @@ import { isPacked } from './signatures.ts';
 import type { GeminiPart } from './types.ts';
 
 /**
- * Google's Interactions API: what a client sends is made into contents of generateContent, whose reader makes a chat of it.
- * Sources: https://ai.google.dev/gemini-api/docs/interactions, its types in @google/genai 2.32.0.
+ * Google's Interactions API. Client requests become contents of generateContent, whose reader converts them to a
+ * chat. Sources: https://ai.google.dev/gemini-api/docs/interactions, its types in @google/genai 2.32.0.
  */
 
-/** The body of a request. Unlike generateContent's, it has one spelling. */
+/** Request body. Unlike generateContent's, it has one spelling. */
 export type InteractionBody = JsonObject;
 
-/** One step of an interaction: what the user or the model said, a thought, a call, a result. */
+/** Step of an interaction: user or model output, a thought, a call, or a result. */
 export type Step = JsonObject;
 
 const nullable = (type: string, rest: Schema = {}): Schema => ({ type: [type, 'null'], ...rest });
@@ -91,7 +91,7 @@ export const INTERACTION_REQUEST: Schema & { readonly $id: string } = Object.fre
   },
 });
 
-/** What is not done here, and what to do instead. */
+/** Unsupported fields with the alternative for each. */
 const REFUSED: Readonly<Record<string, string>> = Object.freeze({
   agent: 'is an agent that Google runs, and this gateway runs models: name a `model`',
   agent_config: 'is for agents that Google runs, and this gateway runs models: leave it out',
@@ -122,15 +122,15 @@ const CONFIG_READ: ReadonlySet<string> = new Set([
   ...['thinking_level', 'thinking_summaries', 'tool_choice'],
 ]);
 
-/** Google's own names of service tiers that are others elsewhere. */
+/** Google's service tiers that have another name elsewhere. */
 const TIERS: Readonly<Record<string, string>> = Object.freeze({ standard: 'default' });
 
-/** Whether the caller wants to read what the model thought. */
+/** Returns true if the caller wants to read the model's thoughts. */
 export function wantsSummaries({ generation_config: config }: InteractionBody): boolean {
   return isObject(config) && config['thinking_summaries'] === 'auto';
 }
 
-/** A request for an interaction as a canonical one. What it continues was looked up before. */
+/** Reads a request for an interaction into a canonical one. The interaction that it continues was looked up before. */
 export function readInteraction(input: DialectInput<InteractionBody>): DialectRequest {
   const { body } = input;
   for (const [name, words] of Object.entries(REFUSED)) if ((body[name] ?? false) !== false) throw invalid(name, words);
@@ -149,7 +149,7 @@ export function readInteraction(input: DialectInput<InteractionBody>): DialectRe
   const read = readAtPlaces(reading, () => readGemini({ ...input, body: generated, params: { model } }));
   const { dialect_fields: _own, ...request } = read.request;
   const needs = (read.needs ?? []).map((need) => ({ ...need, param: placeOf(need.param, reading) }));
-  // Of generateContent's fields this is the one that it leaves out of those that are written here.
+  // Only this field written here is dropped by the reader of generateContent.
   if (read.dropped?.some((name) => name.startsWith('toolConfig')))
     reading.dropped.push('generation_config.tool_choice');
   return {
@@ -160,7 +160,7 @@ export function readInteraction(input: DialectInput<InteractionBody>): DialectRe
   };
 }
 
-/** What is gathered on the way: places of generateContent with the caller's, and what is left out. */
+/** State of reading: paths of generateContent with the caller's, and dropped fields. */
 interface Reading {
   readonly places: [own: string, caller: string][];
   readonly dropped: string[];
@@ -175,7 +175,7 @@ function droppedOf(body: InteractionBody): string[] {
   return [...unread(body, READ, ''), ...unread(config, CONFIG_READ, 'generation_config.')];
 }
 
-/** The caller's place of the longest of ours that a place begins with. */
+/** Returns the caller's path for the longest generateContent path that is a prefix of `param`. */
 function placeOf(param: string, { places }: Reading): string {
   const [own, caller] = places.reduce<readonly [string, string]>(
     (found, each) => (param.startsWith(each[0]) && each[0].length > found[0].length ? each : found),
@@ -184,7 +184,7 @@ function placeOf(param: string, { places }: Reading): string {
   return own === '' ? param : caller;
 }
 
-/** Refusals by the reader of generateContent, at the caller's places. */
+/** Maps errors of the generateContent reader to the caller's paths. */
 function readAtPlaces<T>(reading: Reading, read: () => T): T {
   try {
     return read();
@@ -195,7 +195,7 @@ function readAtPlaces<T>(reading: Reading, read: () => T): T {
   }
 }
 
-/** A step with the contents that it has, each with its place. */
+/** Step with its contents and their paths. */
 interface PlacedStep {
   readonly step: Step;
   readonly at: string;
@@ -204,7 +204,7 @@ interface PlacedStep {
 
 const CONTENTS: ReadonlySet<unknown> = new Set(['text', 'image', 'audio', 'document', 'video']);
 
-/** All that an input holds as steps: a text and contents are what the user says, turns of an older form what they were. */
+/** Yields an input as steps. A text or contents are user input; turns of an older form keep their role. */
 function* placedSteps(input: unknown): Generator<PlacedStep> {
   if (typeof input === 'string')
     yield {
@@ -247,7 +247,7 @@ function placedContents(content: unknown, at: string): readonly (readonly [JsonO
     : [];
 }
 
-/** All that an input holds, as steps: what is kept of it. */
+/** Steps of an input, as they are stored. */
 export function stepsOf(input: unknown): readonly Step[] {
   return [...placedSteps(input)].map(({ step: one }) => one);
 }
@@ -257,7 +257,7 @@ interface Content {
   readonly parts: GeminiPart[];
 }
 
-/** The contents of generateContent: steps of one side in a row are one content. */
+/** Contents for generateContent; consecutive steps of one role are one content. */
 function contentsOf(input: unknown, reading: Reading): readonly Content[] {
   const contents: Content[] = [];
   const add = (role: Content['role'], part: GeminiPart, at: string): void => {
@@ -291,7 +291,7 @@ function addStep(
     const summary = (Array.isArray(one['summary']) ? one['summary'] : [])
       .map((part: unknown) => (isObject(part) ? (readString(part['text']) ?? '') : ''))
       .join('');
-    // A signature that stands behind a text is the text's.
+    // A signature after a text belongs to that text.
     const before = all.at(-1)?.role === 'model' ? all.at(-1)?.parts.at(-1) : undefined;
     const isOfText =
       summary === '' && before?.text !== undefined && before.thought !== true && !isPacked(signature ?? '');
@@ -306,7 +306,7 @@ function addStep(
   else addOther(one, type, at, add, dropped);
 }
 
-/** Of a step that only Google's servers take, what a model gets to read of it. */
+/** Maximum length of the text in place of a step that only Google's servers accept. */
 const MAX_TEXT = 4096;
 
 function addOther(one: Step, type: string, at: string, add: AddPart, dropped: string[]): void {
@@ -334,7 +334,7 @@ function resultOf(one: Step, at: string): NonNullable<GeminiPart['functionRespon
   };
 }
 
-/** A content of the caller as a part. */
+/** Converts a content of the caller to a part. */
 function partOf(content: JsonObject, at: string): GeminiPart {
   const { type, text: words, data, uri, mime_type: mime } = content;
   if (type === 'text' || (type === undefined && typeof words === 'string')) return { text: readString(words) ?? '' };
@@ -357,7 +357,7 @@ function partOf(content: JsonObject, at: string): GeminiPart {
   return part;
 }
 
-/** Functions, and what the model may do with them. */
+/** Functions and the permitted use of them. */
 function toolsOf({ tools, generation_config: config }: InteractionBody, reading: Reading): JsonObject {
   const functionDeclarations = (Array.isArray(tools) ? tools : []).map((tool: unknown, index) => {
     const { type, name, description, parameters } = isObject(tool) ? tool : {};
@@ -399,7 +399,7 @@ function configOf({ generation_config: config }: InteractionBody, reading: Readi
   };
 }
 
-/** In which form the response is wanted: a text, as JSON, by a schema, with images. */
+/** Requested response format: text, JSON, a JSON schema, or images. */
 function formatOf(body: InteractionBody, reading: Reading): JsonObject {
   const { response_format: format, response_mime_type: mime, response_modalities: modalities } = body;
   reading.places.push(['generationConfig.response', 'response_format'], ['response_format', 'response_format']);
@@ -417,7 +417,7 @@ function formatOf(body: InteractionBody, reading: Reading): JsonObject {
     else if (kind === 'text' && (given !== undefined || own !== undefined || Object.keys(each).length === 1)) {
       type = readString(own) ?? (isObject(given) ? 'application/json' : type);
       schema = given ?? schema;
-      // Of an older form: the schema itself.
+      // Older form: the schema itself.
     } else schema = each;
   }
   if (schema !== undefined && schema !== null && !isObject(schema))

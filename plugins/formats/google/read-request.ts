@@ -38,10 +38,10 @@ const READ: readonly string[] = Object.freeze([
 ]);
 const KNOWN: readonly string[] = Object.freeze([...READ, 'toolConfig', 'safetySettings', 'labels']);
 
-/** The end of a path that streams. */
+/** Suffix of streaming paths. */
 export const STREAM_METHOD = 'streamGenerateContent';
 
-/** A request of generateContent, streamGenerateContent or countTokens in the canonical form. */
+/** Reads a request of generateContent, streamGenerateContent or countTokens into the canonical form. */
 export function readGemini(input: DialectInput<GeminiBody>): DialectRequest {
   const model = modelOf(input.params['model'] ?? '');
   const { body, at } = requestOf(input);
@@ -72,7 +72,7 @@ export function readGemini(input: DialectInput<GeminiBody>): DialectRequest {
   };
 }
 
-/** The request itself: the body, or what a count wraps it in. */
+/** Request inside a body: the body itself, or the wrapped request of a token count. */
 function requestOf({ body, route }: DialectInput<GeminiBody>): { readonly body: GeminiBody; readonly at: string } {
   if (route.action !== 'count') return { body, at: '' };
   const name = 'generateContentRequest';
@@ -87,7 +87,7 @@ function requestOf({ body, route }: DialectInput<GeminiBody>): { readonly body: 
   return { body: wrapped, at: `${nameIn(body, name)}.` };
 }
 
-/** The name of a model without what Google's paths put before it. */
+/** Model name without the prefix in Google's paths. */
 export function modelOf(name: string): string {
   return name.replace(/^(?:models|tunedModels)\//, '');
 }
@@ -119,7 +119,7 @@ function readTier(body: GeminiBody): ChatFields {
   return tier === undefined ? {} : { service_tier: tier.toLowerCase().replace(/^service_tier_/, '') };
 }
 
-/** What only Gemini understands, reported as dropped elsewhere. */
+/** Fields that only Gemini understands; they are reported as dropped elsewhere. */
 function readRest(body: GeminiBody, at: string, config: JsonObject, reading: Reading): ChatFields {
   const cached = readString(fieldOf(body, 'cachedContent'));
   if (cached !== undefined)
@@ -137,7 +137,7 @@ function readRest(body: GeminiBody, at: string, config: JsonObject, reading: Rea
   return Object.keys(fields).length === 0 ? {} : { dialect_fields: { gemini: fields } };
 }
 
-/** The caller's place of a canonical one: that of the longest canonical place around it. */
+/** Returns the caller's path for a canonical one: that of the longest enclosing canonical path. */
 function placeOf(param: string, { places }: Reading): string {
   let found: readonly [string, string] | undefined;
   for (const each of places) {
@@ -172,7 +172,7 @@ const CONFIG_READ: readonly string[] = Object.freeze([
 ]);
 const CONFIG_KNOWN: readonly string[] = Object.freeze([...CONFIG_READ, 'thinkingConfig']);
 
-/** `generationConfig` as canonical fields; `rest` is what only Gemini understands. */
+/** Reads `generationConfig` into canonical fields; `rest` holds the Gemini-only fields. */
 export function readConfig(
   body: JsonObject,
   base: string,
@@ -247,7 +247,7 @@ function readModalities(config: JsonObject, at: string, reading: Reading): ChatF
 
 const DECLARATION_FIELDS = ['name', 'description', 'parameters', 'parametersJsonSchema'] as const;
 
-/** Functions as canonical tools. Whatever else a tool holds is run by Google with the operator's account. */
+/** Reads functions as canonical tools. Google runs all other tools with the operator's account. */
 export function readTools(body: JsonObject, at: string, reading: Reading): ChatFields {
   const written = fieldOf(body, 'tools');
   const tools: (Tool | OpaquePart)[] = [];
@@ -271,7 +271,7 @@ export function readTools(body: JsonObject, at: string, reading: Reading): ChatF
     }
   });
   if (tools.length === 0) return {};
-  // A codec that does not know the opaque ones leaves them out.
+  // A codec that does not know opaque tools drops them.
   return { tools: tools as readonly Tool[] };
 }
 
@@ -294,7 +294,7 @@ function readDeclaration(declaration: JsonObject, at: string, reading: Reading):
   };
 }
 
-/** What the model may do with its functions. */
+/** Permitted use of functions. */
 export function readToolConfig(body: JsonObject, at: string, reading: Reading): ChatFields {
   const config = fieldOf(body, 'toolConfig');
   if (!isObject(config)) return {};
@@ -322,7 +322,7 @@ function tellOnce(dropped: string[], field: string): void {
 
 const MAX_DEPTH = 64;
 
-/** Words of Google's dialect of OpenAPI's schemas that hold schemas or are written in another way in JSON Schema. */
+/** Keywords of Google's OpenAPI schemas that contain schemas or differ from JSON Schema. */
 const WORDS: Readonly<Record<string, 'schema' | 'schemas' | 'named' | 'count' | 'special'>> = Object.freeze({
   type: 'special',
   nullable: 'special',
@@ -345,7 +345,7 @@ const NAMES: ReadonlyMap<string, string> = new Map(
   ]),
 );
 
-/** A `parameters` or `responseSchema` (`type: "OBJECT"`, `nullable`, counts as text) as JSON Schema. */
+/** Converts `parameters` or `responseSchema` (`type: "OBJECT"`, `nullable`, counts as text) to JSON Schema. */
 export function jsonSchemaOf(schema: JsonObject, at: string, depth = 0): Schema {
   if (depth > MAX_DEPTH) throw invalid(at, `must not be nested over ${MAX_DEPTH} levels`);
   const inner = (value: unknown): unknown => (isObject(value) ? jsonSchemaOf(value, at, depth + 1) : value);
@@ -370,7 +370,7 @@ export function jsonSchemaOf(schema: JsonObject, at: string, depth = 0): Schema 
   return { ...(type !== undefined && { type }), ...Object.fromEntries(fields) };
 }
 
-/** Google's name of a type in lower case, with `null` added where the schema is nullable. */
+/** Google's type name in lower case, with `null` added for a nullable schema. */
 function readType(schema: JsonObject): unknown {
   const { type, nullable } = schema;
   const names = (Array.isArray(type) ? type : [type]).flatMap((name) =>
@@ -381,7 +381,7 @@ function readType(schema: JsonObject): unknown {
   return names.length === 1 ? names[0] : names;
 }
 
-/** The order of properties, which is a word of its own there, is the order of names in JSON. */
+/** Orders properties: `propertyOrdering` becomes the order of names in JSON. */
 function orderedProperties(schema: JsonObject, properties: JsonObject, inner: (value: unknown) => unknown): JsonObject {
   const order = readArray(fieldOf(schema, 'propertyOrdering'));
   const first = order.filter((name): name is string => typeof name === 'string' && Object.hasOwn(properties, name));

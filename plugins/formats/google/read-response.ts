@@ -21,7 +21,9 @@ import { readGrounding } from './grounding.ts';
 import { signatureField, signedCallId } from './signatures.ts';
 import { FAILED_ENDS, isUsualOrder, readFinish } from './tables.ts';
 
-/** The response of generateContent as a chat completion. Throws {@link StreamFailure} when a 200 holds none. */
+/**
+ * Converts the response of generateContent to a chat completion. Throws {@link StreamFailure} for a 200 without one.
+ */
 export function geminiResponse(body: unknown, call: CodecCall): ChatResponse {
   const response = unwrap(body);
   if (response['error']) throw new StreamFailure(geminiFailure(200, response, {}));
@@ -42,7 +44,7 @@ export function geminiResponse(body: unknown, call: CodecCall): ChatResponse {
   };
 }
 
-/** Errors and stream events come wrapped in an array at times. */
+/** Errors and stream events are sometimes wrapped in an array. */
 export function unwrap(body: unknown): JsonObject {
   return readObject(Array.isArray(body) ? body[0] : body);
 }
@@ -84,7 +86,7 @@ function blockedChoice(): ChatChoice {
   };
 }
 
-/** A candidate's `logprobsResult` as OpenAI's `logprobs`; null when there is none. */
+/** Converts `logprobsResult` of a candidate to OpenAI's `logprobs`; null without one. */
 export function geminiLogprobs(candidate: JsonObject): JsonObject | null {
   const result = candidate['logprobsResult'];
   if (!isObject(result)) return null;
@@ -106,36 +108,36 @@ function tokenLogprob(candidate: unknown): { token: string; logprob: number; byt
   };
 }
 
-/** One candidate's parts, sorted by what OpenAI calls them. */
+/** Parts of one candidate by their OpenAI kind. */
 export interface Pieces {
   readonly text: string;
   readonly reasoning: string;
   readonly calls: readonly ToolCall[];
   readonly images: readonly JsonObject[];
-  /** The signature of the text, for models that want it back. */
+  /** Signature of the text, for models that require it back. */
   readonly signature?: string;
-  /** Thinking that is signed, each block complete; the rest of it is `reasoning` alone. */
+  /** Signed thinking, one complete block each. Unsigned thinking is in `reasoning` alone. */
   readonly details: readonly ReasoningDetail[];
-  /** What the text cites. */
+  /** Citations of the text. */
   readonly annotations: readonly JsonObject[];
-  /** The kinds of blocks, each where the first of them stood. */
+  /** Kinds of blocks, in order of first appearance. */
   readonly order: readonly string[];
 }
 
-/** What is known of a candidate from earlier events of its stream. */
+/** State of a candidate from earlier events of its stream. */
 export interface CandidateState {
-  /** How many calls it made, so that made-up ids stay unique. */
+  /** Number of its calls so far, so that generated ids stay unique. */
   calls: number;
-  /** Why it ended, if it has. */
+  /** End reason, once it has ended. */
   reason: string | undefined;
-  /** Whether the model wrote anything. */
+  /** True once the model has written output. */
   hasContent: boolean;
-  /** Whether its end cut a call off, which is left out then. */
+  /** True if the end cut off a call, which is then dropped. */
   isCut: boolean;
-  /** The thinking since the last signature. */
+  /** Thinking since the last signature. */
   thinking: string;
   readonly partial: PartialCalls;
-  /** Its text so far, which citations have places in, and those that were told. */
+  /** Text so far, for positions of citations, and the citations already sent. */
   text: string;
   readonly cited: Set<string>;
 }
@@ -157,14 +159,17 @@ function partsOf(candidate: JsonObject): readonly unknown[] {
   return readArray(readObject(candidate['content'])['parts']);
 }
 
-/** Whether a part holds something that a model wrote, of whatever kind. */
+/** Returns true if a part holds model output of any kind. */
 function isWritten(part: unknown): boolean {
   return Object.entries(readObject(part)).some(
     ([name, value]) => value !== '' && name !== 'thought' && name !== 'thoughtSignature',
   );
 }
 
-/** Reads the parts of one candidate, and notes its calls and its end. Throws {@link StreamFailure} when a call broke off. */
+/**
+ * Reads the parts of one candidate, and records its calls and its end. Throws {@link StreamFailure} for an incomplete
+ * call.
+ */
 export function readPieces(candidate: JsonObject, call: CodecCall, index: number, state: CandidateState): Pieces {
   const pieces: Gathered = { text: '', reasoning: '', calls: [], images: [], details: [], order: [] };
   const add = (complete: CompleteCall | undefined): void => {
@@ -182,13 +187,13 @@ export function readPieces(candidate: JsonObject, call: CodecCall, index: number
   else if (state.reason !== undefined) state.isCut ||= state.partial.isOpen();
   state.calls += pieces.calls.length;
   const { formed, ...rest } = pieces;
-  // An answer in the wanted format is all of the content: other text would break the format.
+  // A formatted response replaces all content: other text would break the format.
   const text = formed ?? rest.text;
   state.text += text;
   return { ...rest, text, annotations: readGrounding(candidate, state.text, state.cited) };
 }
 
-/** Pieces that are being gathered; `formed` is an answer in the format that was wanted. */
+/** Pieces read so far; `formed` is a response in the requested format. */
 interface Gathered {
   text: string;
   reasoning: string;
@@ -214,7 +219,7 @@ function addPart(pieces: Gathered, part: JsonObject, state: CandidateState): voi
   if (image) pieces.images.push(image);
 }
 
-/** Signed thinking is kept as a block of its own: its maker wants it back byte for byte. */
+/** Signed thinking is kept as a separate block, because its vendor requires it back byte for byte. */
 function addThought(pieces: Gathered, part: JsonObject, state: CandidateState): void {
   const text = readString(part['text']) ?? '';
   const signature = readString(part['thoughtSignature']);
@@ -248,7 +253,7 @@ function toolCall(called: JsonObject, signature: string | undefined, fallbackId:
   };
 }
 
-/** An image the model made, as OpenRouter shows it: OpenAI's shape has none. */
+/** Image that the model made, in OpenRouter's shape: OpenAI's has none. */
 function readImage(inline: unknown): JsonObject | undefined {
   const { mimeType, data } = readObject(inline);
   if (typeof mimeType !== 'string' || !mimeType.startsWith('image/') || typeof data !== 'string') return undefined;
@@ -256,8 +261,9 @@ function readImage(inline: unknown): JsonObject | undefined {
 }
 
 /**
- * A candidate's end in OpenAI's words, with Google's own where it says more. Throws {@link StreamFailure} when the model failed, or ended
- * for an unmapped reason with nothing `isDelivered`: another attempt may succeed.
+ * Maps the end of a candidate to OpenAI's finish reason, with Google's own if it is more exact. Throws {@link
+ * StreamFailure} if the model failed, or ended for an unmapped reason without any output. Another attempt may then
+ * succeed.
  */
 export function readEnd(
   reason: string,
@@ -266,20 +272,20 @@ export function readEnd(
 ): ChoiceEnd {
   const finish = readFinish(reason, calls > 0);
   if (FAILED_ENDS.has(reason)) throw brokenOff(reason);
-  // Google's calls come whole, but for one that was cut off.
+  // Google's calls are complete, except for a cut one.
   if (finish === undefined) return unmappedEnd(reason, isDelivered(), calls === 0 ? [] : isCut ? ['{}', ''] : ['{}']);
   return { finish_reason: finish, ...(reason !== 'STOP' && reason !== 'MAX_TOKENS' && { finish: { native: reason } }) };
 }
 
-/** Whether the prompt itself was blocked: then there are no candidates, at status 200. */
+/** Returns true if the prompt itself was blocked: a 200 without candidates. */
 export function isBlocked(response: JsonObject): boolean {
   const reason = readString(readObject(response['promptFeedback'])['blockReason']);
   return reason !== undefined && !/^BLOCK(ED)?_REASON_UNSPECIFIED$/.test(reason);
 }
 
 /**
- * What a response used: Google counts thinking apart from the candidates' tokens, OpenAI within them. Undefined where nothing is counted,
- * or something that cannot be a count.
+ * Reads the usage of a response. Google counts thinking apart from the candidates' tokens, OpenAI within them.
+ * Undefined for missing or invalid counts.
  */
 export function geminiUsage({ usageMetadata: metadata, candidates }: JsonObject): Usage | undefined {
   if (!isObject(metadata)) return undefined;
@@ -325,8 +331,8 @@ function tokensOf(kind: string, details: unknown): number {
 }
 
 /**
- * Searches that ground a response: older models are billed by the response, newer ones by the query.
- * Source: https://ai.google.dev/gemini-api/docs/pricing
+ * Searches that ground a response. Older models are billed by response, newer ones by query. Source:
+ * https://ai.google.dev/gemini-api/docs/pricing
  */
 function unitsOf(candidates: readonly unknown[]): Usage['units'] {
   const grounds = candidates.map((candidate) => readObject(readObject(candidate)['groundingMetadata']));
@@ -341,22 +347,23 @@ function unitsOf(candidates: readonly unknown[]): Usage['units'] {
   };
 }
 
-/** The service tier that was served, in the words of requests; undefined for the list price, and where it is not told. */
+/** Service tier of the response, by its name in requests; undefined for the list price, and if unknown. */
 function tierOf({ serviceTier: tier, trafficType: traffic }: JsonObject): string | undefined {
   const [, name] = /^(?:SERVICE_TIER_|ON_DEMAND_)(\w+)$/i.exec(readString(tier) ?? readString(traffic) ?? '') ?? [];
   return (name ?? readString(tier))?.toLowerCase();
 }
 
 /**
- * Calls whose arguments come in pieces: `partialArgs` name a place (`$.city`, `$.stops[0].name`) and a value; a text may go on
- * in the next piece. Source: https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/function-calling#streaming-fc
+ * Calls whose arguments arrive in pieces. `partialArgs` have a path (`$.city`, `$.stops[0].name`) and a value; a text
+ * may continue in the next piece. Source:
+ * https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/function-calling#streaming-fc
  */
 export interface PartialCalls {
-  /** The complete call that a `functionCall` is or completes; undefined while more is to come. */
+  /** Returns the call that a `functionCall` contains or completes; undefined while it is incomplete. */
   read(called: JsonObject, signature: string | undefined): CompleteCall | undefined;
-  /** The call that is complete although nothing closed it, at the end of a candidate. Throws when it broke off in the middle. */
+  /** Returns a complete call that was not closed by the end of a candidate. Throws for an incomplete one. */
   end(): CompleteCall | undefined;
-  /** Whether a call has begun that nothing closed. */
+  /** Returns true if a call was started and not closed. */
   isOpen(): boolean;
 }
 
@@ -369,11 +376,11 @@ interface OpenCall {
   readonly head: JsonObject;
   signature: string | undefined;
   readonly args: JsonObject;
-  /** Whether the last piece was a text that goes on. */
+  /** True if the last piece was a text that continues. */
   isBroken: boolean;
 }
 
-/** Follows the calls of one candidate. */
+/** Tracks the calls of one candidate. */
 export function createPartialCalls(): PartialCalls {
   let open: OpenCall | undefined;
 
@@ -407,7 +414,7 @@ function readArgs({ args }: JsonObject): JsonObject {
   return isObject(args) ? args : {};
 }
 
-/** Puts one piece into the arguments; returns whether its text goes on. */
+/** Adds one piece to the arguments; returns true if its text continues. */
 function addPiece(args: JsonObject, piece: unknown): boolean {
   const path = isObject(piece) ? readPath(readString(piece['jsonPath'])) : undefined;
   if (!isObject(piece) || !path) throw broken('sent arguments of a function call that cannot be put together');
@@ -419,7 +426,7 @@ function addPiece(args: JsonObject, piece: unknown): boolean {
 
 type Step = string | number;
 
-/** The steps of a path such as `$.stops[0]['full name']`; undefined for an invalid one. */
+/** Steps of a path such as `$.stops[0]['full name']`; undefined for an invalid one. */
 function readPath(text: string | undefined): readonly Step[] | undefined {
   if (!text?.startsWith('$')) return undefined;
   const rest = text.slice(1);
@@ -433,7 +440,7 @@ function readPath(text: string | undefined): readonly Step[] | undefined {
   return isWhole && !steps.includes('__proto__') ? steps : undefined;
 }
 
-/** Sets a value at a path, making what is missing on the way; a text is added to a text that is there. */
+/** Sets a value at a path, creating missing containers. A text is appended to an existing text. */
 function putAt(root: JsonObject, [first, ...rest]: readonly Step[], value: unknown): void {
   let holder: JsonObject | unknown[] = root;
   let step = first;

@@ -21,22 +21,23 @@ import {
 import { fieldOf, type GeminiThinking } from './types.ts';
 
 /**
- * What Gemini models can do differs by generation, and the vendor responds 400 to what one cannot. A `gemini-*` that no row names gets
- * the narrowest request. Source: https://ai.google.dev/gemini-api/docs/thinking and the model catalogue of @ai-sdk/google 4.0.121.
+ * Capabilities of Gemini models, which differ by generation; the vendor responds 400 to unsupported ones. An unknown
+ * `gemini-*` gets the narrowest request. Source: https://ai.google.dev/gemini-api/docs/thinking and the model
+ * catalogue of @ai-sdk/google 4.0.121.
  */
 export interface GeminiTraits {
   readonly thinking:
     | { readonly kind: 'none' }
-    /** Tokens; a `min` of 0 means that thinking can be switched off. */
+    /** In tokens; thinking can be disabled if `min` is 0. */
     | { readonly kind: 'budget'; readonly min: number; readonly max: number }
     | { readonly kind: 'level'; readonly levels: readonly Effort[] };
   readonly penalties: boolean;
-  /** Whether there may be more than one candidate. */
+  /** True if more than one candidate is supported. */
   readonly candidates: boolean;
   readonly systemInstruction: boolean;
-  /** Whether a JSON answer format and tools may stand in one request. */
+  /** True if one request may have both a JSON response format and tools. */
   readonly jsonWithTools: boolean;
-  /** Generation 3 and later: replayed calls need their thought signature, and results may hold images. */
+  /** Generation 3 and later: replayed calls require their thought signature, and results may contain images. */
   readonly signatures: boolean;
 }
 
@@ -61,7 +62,7 @@ const NEW: GeminiTraits = {
 const NEW_FROM_LOW: GeminiTraits = { ...NEW, thinking: { kind: 'level', levels: FROM_LOW } };
 const UNKNOWN: GeminiTraits = { ...NEW_FROM_LOW, penalties: false, candidates: false };
 
-/** The first row whose pattern matches the model's name (without `models/`) wins. */
+/** First pattern that matches the model's name (without `models/`) wins. */
 const TRAITS: readonly (readonly [RegExp, GeminiTraits])[] = Object.freeze([
   [/^gemma-/, { ...OLD, systemInstruction: false }],
   [/^gemini-(1[.-]|2\.0|pro$|pro-vision|robotics-er-1)/, OLD],
@@ -74,17 +75,17 @@ const TRAITS: readonly (readonly [RegExp, GeminiTraits])[] = Object.freeze([
   [/^gemini-(3(\.[1-8])?-flash|flash-lite-latest)/, NEW],
   [/^gemini-4-hydrogen/, { ...NEW, thinking: { kind: 'level', levels: [...FROM_LOW, 'xhigh'] } }],
   [/^gemini-/, UNKNOWN],
-  // A tuned model, or another vendor's behind Google's API.
+  // Tuned models, or another vendor's behind Google's API.
   [/./, { ...OLD, penalties: false, candidates: false }],
 ]);
 
-/** The traits of a model by its name, with or without `models/`. */
+/** Traits of a model by its name, with or without `models/`. */
 export function geminiTraits(model: string): GeminiTraits {
   const name = model.slice(model.lastIndexOf('/') + 1).toLowerCase();
   return TRAITS.find(([pattern]) => pattern.test(name))?.[1] ?? UNKNOWN;
 }
 
-/** How much a `thinkingConfig` lets the model think; undefined leaves the model its default. */
+/** Effort of a `thinkingConfig`; undefined means the model's default. */
 export function readThinking(thinking: JsonObject): Effort | undefined {
   const level = readString(fieldOf(thinking, 'thinkingLevel'))?.toLowerCase();
   if (isEffort(level) && level !== 'none' && level !== 'max') return level;
@@ -93,14 +94,14 @@ export function readThinking(thinking: JsonObject): Effort | undefined {
   return typeof budget === 'number' && budget >= 0 ? effortOfTokens(budget, 'google') : undefined;
 }
 
-/** The level or budget that an effort is for a model, the nearest one that it can; undefined for a model that does not think. */
+/** Level or budget nearest to an effort for a model; undefined for a model that does not think. */
 export function writeThinking(effort: Effort, { thinking }: GeminiTraits): GeminiThinking | undefined {
   if (thinking.kind === 'level') return { thinkingLevel: fitEffort(effort, thinking.levels) };
   if (thinking.kind === 'none') return undefined;
   return { thinkingBudget: Math.min(Math.max(THINKING_TOKENS.google[effort], thinking.min), thinking.max) };
 }
 
-/** The effort that a request asks for. Throws `invalid_request` for an unknown word. */
+/** Reasoning effort of a request. Throws `invalid_request` for an unknown word. */
 export function readEffort({ reasoning_effort: name }: ChatRequest): Effort | undefined {
   if (name === undefined || name === null) return undefined;
   if (!isEffort(name)) throw invalid('reasoning_effort', `must be one of ${EFFORTS.join(', ')}`);
@@ -108,13 +109,13 @@ export function readEffort({ reasoning_effort: name }: ChatRequest): Effort | un
 }
 
 /**
- * Google's words for the end of a candidate; `STOP` is looked at apart, since Gemini writes it for tool calls too. After any other word,
- * such as `NO_IMAGE` or one that came later, what the model wrote is kept as incomplete.
+ * OpenAI's finish reasons by Google's. `STOP` is checked further, since Gemini also sends it for tool calls. After
+ * any other reason, such as `NO_IMAGE` or a newer one, the output is kept as incomplete.
  */
 const FINISH_REASON: Readonly<Record<string, FinishReason>> = Object.freeze({
   STOP: 'stop',
   MAX_TOKENS: 'length',
-  // The response may be continued with a token that OpenAI's shape has no place for: to the caller it is cut.
+  // The response could be continued with a token that OpenAI's shape has no field for; to the caller it is cut off.
   CONTINUATION: 'length',
   SAFETY: 'content_filter',
   RECITATION: 'content_filter',
@@ -128,12 +129,12 @@ const FINISH_REASON: Readonly<Record<string, FinishReason>> = Object.freeze({
   IMAGE_RECITATION: 'content_filter',
 });
 
-/** Words that mean that the model failed: what it wrote cannot be read, or must not be replayed. */
+/** Reasons for a failure of the model: its output cannot be read, or must not be replayed. */
 export const FAILED_ENDS: ReadonlySet<string> = new Set([
   ...['MALFORMED_FUNCTION_CALL', 'MALFORMED_RESPONSE', 'MISSING_THOUGHT_SIGNATURE'],
 ]);
 
-/** OpenAI's word for one of Google's; undefined where there is none. */
+/** OpenAI's finish reason for one of Google's; undefined without an equivalent. */
 export function readFinish(reason: string, called: boolean): FinishReason | undefined {
   const known = Object.hasOwn(FINISH_REASON, reason) ? FINISH_REASON[reason] : undefined;
   return called && known === 'stop' ? 'tool_calls' : known;
@@ -147,12 +148,12 @@ const WRITTEN_FINISH: Readonly<Record<FinishReason, string>> = Object.freeze({
   content_filter: 'SAFETY',
 });
 
-/** Google's word for the end of a response: the one that it came with where that is Google's, since it is more exact. */
+/** Google's finish reason of a response. A native reason from Google takes precedence, since it is more exact. */
 export function writeFinish(reason: FinishReason, native: string | undefined): string {
   return native !== undefined && readFinish(native, false) === reason ? native : WRITTEN_FINISH[reason];
 }
 
-/** Types of sound by their names in `input_audio.format`. */
+/** Audio media types by their names in `input_audio.format`. */
 export const AUDIO_TYPE: Readonly<Record<string, string>> = Object.freeze({
   wav: 'audio/wav',
   mp3: 'audio/mp3',
@@ -162,7 +163,7 @@ export const AUDIO_TYPE: Readonly<Record<string, string>> = Object.freeze({
   aiff: 'audio/aiff',
 });
 
-/** {@link AUDIO_TYPE} read the other way, with what else clients write. */
+/** Inverse of {@link AUDIO_TYPE}, with further types that clients send. */
 export const AUDIO_FORMAT: Readonly<Record<string, string>> = Object.freeze({
   ...Object.fromEntries(Object.entries(AUDIO_TYPE).map(([format, type]) => [type, format])),
   'audio/x-wav': 'wav',
@@ -171,7 +172,7 @@ export const AUDIO_FORMAT: Readonly<Record<string, string>> = Object.freeze({
 
 const BLOCK_RANK: Readonly<Record<string, number>> = Object.freeze({ reasoning: 0, content: 1, tool: 2 });
 
-/** Whether the blocks of a message (`reasoning:0`, `tool:1`) come as they do without an `order`: thinking, content, calls. */
+/** Returns true if the blocks of a message (`reasoning:0`, `tool:1`) are in default order: thinking, content, calls. */
 export function isUsualOrder(order: readonly string[]): boolean {
   const ranks = order.map((name) => BLOCK_RANK[name.split(':')[0] ?? ''] ?? 0);
   return ranks.every((rank, at) => at === 0 || rank >= (ranks[at - 1] ?? 0));
@@ -270,7 +271,7 @@ const FIELDS: FieldRules = Object.freeze({
   ...LEGACY_FUNCTIONS,
 });
 
-/** What becomes of each field of a chat request; `docs/providers/gemini.md` shows this table. */
+/** Rules for each field of a chat request; `docs/providers/gemini.md` shows this table. */
 export const GEMINI_FIELDS: FieldTable = {
   fields: FIELDS,
   unknown: 'dropped',
@@ -298,7 +299,10 @@ export const GEMINI_FIELDS: FieldTable = {
   ],
 };
 
-/** What the vendor does for a request. Source: https://ai.google.dev/api/generate-content, `Tool` and https://ai.google.dev/gemini-api/docs/logs-datasets. */
+/**
+ * Effects of a request at the vendor. Source: https://ai.google.dev/api/generate-content, `Tool` and
+ * https://ai.google.dev/gemini-api/docs/logs-datasets.
+ */
 export const GEMINI_EFFECTS: ProviderEffects = Object.freeze({
   tools: ['[].*', '*'].map((at) => ({
     does: 'tool' as const,
@@ -311,10 +315,13 @@ export const GEMINI_EFFECTS: ProviderEffects = Object.freeze({
   serviceTier: [{ does: 'price', note: 'only tiers with a known price are sent' }],
 });
 
-/** Names of functions that Google accepts: they begin with a letter or an underscore. Source: https://ai.google.dev/api/caching#FunctionDeclaration */
+/**
+ * Function names that Google accepts: they begin with a letter or an underscore. Source:
+ * https://ai.google.dev/api/caching#FunctionDeclaration
+ */
 export const GEMINI_TOOL_NAMES = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 
-/** The table of an instance whose operator lets callers name cached contents. */
+/** Field table of an instance whose operator allows callers to name cached contents. */
 export const GEMINI_FIELDS_WITH_CACHE: FieldTable = {
   ...GEMINI_FIELDS,
   fields: { ...FIELDS, cached_content: { rule: 'renamed', to: 'cachedContent' } },

@@ -8,11 +8,13 @@ import {
 } from '../../../contract/index.ts';
 import { invalid } from '../kit/index.ts';
 
-/** The wire of generateContent: only the fields we write or read. Source: https://ai.google.dev/api/generate-content */
+/**
+ * Wire types of generateContent, limited to the fields used here. Source: https://ai.google.dev/api/generate-content
+ */
 
 export interface GeminiPart {
   readonly text?: string;
-  /** The text is the model's thinking. */
+  /** True if the text is the model's thinking. */
   readonly thought?: boolean;
   readonly thoughtSignature?: string;
   readonly inlineData?: { readonly mimeType: string; readonly data: string };
@@ -44,7 +46,7 @@ export interface GeminiToolConfig {
   };
 }
 
-/** `generationConfig`'s thinking part. */
+/** Thinking options of `generationConfig`. */
 export interface GeminiThinking {
   readonly thinkingLevel?: string;
   readonly thinkingBudget?: number;
@@ -62,55 +64,54 @@ export interface GeminiRequest {
   readonly cachedContent?: string;
 }
 
-/** The body of a request: checked by `schema.ts`, read field by field because each has two spellings. */
+/** Request body: checked by `schema.ts`, read field by field because each has two spellings. */
 export type GeminiBody = JsonObject;
 
-/** What reading gathers on its way. */
+/** State of reading a request. */
 export interface Reading {
-  /** Canonical places, each with the caller's. */
+  /** Canonical paths with the caller's. */
   readonly places: [canonical: string, caller: string][];
   readonly dropped: string[];
   readonly needs: DialectNeed[];
 }
 
-/** Fields of the canonical request. */
 export type ChatFields = Partial<ChatRequest>;
 
 /**
- * Google's servers take every field in two spellings, `maxOutputTokens` and `max_output_tokens`. Here a field is known by the
- * first one and found in either.
+ * Google's servers accept every field in two spellings, `maxOutputTokens` and `max_output_tokens`. Code uses the
+ * first and finds either.
  */
 
-/** The name of a field in the other spelling. */
+/** Snake_case spelling of a field name. */
 export function snakeOf(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-/** The name that an object has a field by; the camelCase one where it has none. */
+/** Spelling in which an object has a field; camelCase if it is absent. */
 export function nameIn(object: JsonObject, name: string): string {
   const snake = snakeOf(name);
   return isSet(object[name]) || !isSet(object[snake]) ? name : snake;
 }
 
-/** A field in either spelling; undefined when it is absent or null. */
+/** Field in either spelling; undefined if absent or null. */
 export function fieldOf(object: JsonObject, name: string): unknown {
   return object[nameIn(object, name)] ?? undefined;
 }
 
-/** A list, or the one object that Google's servers take in place of a list of one. */
+/** Returns a list; Google's servers also accept a single object in place of a list of one. */
 export function listOf(value: unknown): readonly unknown[] {
   if (Array.isArray(value)) return readArray(value);
   return isSet(value) ? [value] : [];
 }
 
 /**
- * Refuses what could mean a field twice: both spellings at once, or a third one that a lenient reader might take for it. What was
- * checked and priced would not be what the vendor reads.
+ * Rejects ambiguous fields: both spellings at once, or a third one that a lenient reader might accept. Otherwise the
+ * vendor could read another value than the one that was checked and priced.
  */
 export function checkSpelling(object: JsonObject, known: readonly string[], at: string): void {
   const names = new Map(known.map((name) => [plain(name), name]));
   for (const written of Object.keys(object)) {
-    // Of names that differ in marks alone (`_responseJsonSchema`, `responseJsonSchema`) each is its own.
+    // Names that differ only in punctuation (`_responseJsonSchema`, `responseJsonSchema`) are separate fields.
     const name = known.find((each) => written === each || written === snakeOf(each)) ?? names.get(plain(written));
     if (name === undefined || written === name) continue;
     const param = at === '' ? written : `${at}.${written}`;
@@ -119,7 +120,7 @@ export function checkSpelling(object: JsonObject, known: readonly string[], at: 
   }
 }
 
-/** The fields of an object that are not known, as they are. */
+/** Unknown fields of an object, unchanged. */
 export function othersOf(object: JsonObject, known: readonly string[]): JsonObject {
   const names = new Set(known.flatMap((name) => [name, snakeOf(name)]));
   return Object.fromEntries(Object.entries(object).filter(([name, value]) => !names.has(name) && isSet(value)));
@@ -133,11 +134,11 @@ function plain(name: string): string {
   return name.replaceAll('_', '').toLowerCase();
 }
 
-/** Types and required fields of what is known, in both spellings; unknown fields, parts and tools pass. */
+/** Types and required fields of known fields, in both spellings; unknown fields, parts and tools pass. */
 
 const nullable = (type: string, rest: Schema = {}): Schema => ({ type: [type, 'null'], ...rest });
 
-/** Each property by both of its names. */
+/** Adds each property under both of its names. */
 const both = (properties: Readonly<Record<string, Schema>>): Schema =>
   Object.fromEntries(
     Object.entries(properties).flatMap(([name, schema]) =>
@@ -145,10 +146,13 @@ const both = (properties: Readonly<Record<string, Schema>>): Schema =>
     ),
   );
 
-/** One of {@link DEFINITIONS}, which say nothing of what is no object: each is compiled once, in whatever places it stands. */
+/**
+ * Reference to one of {@link DEFINITIONS}, which apply to objects only. Each is compiled once, however often it is
+ * used.
+ */
 const of = (definition: string): Schema => ({ $ref: `#/$defs/${definition}` });
 
-/** What Google's servers take as a list: a list, or its only member. */
+/** A list, or its only member: Google's servers accept both. */
 const listed = (definition: string): Schema => ({
   type: ['array', 'object', 'null'],
   items: { type: 'object', ...of(definition) },
@@ -268,7 +272,7 @@ export const GENERATE_REQUEST: Schema & { readonly $id: string } = Object.freeze
 const { contents: _, ...OTHERS } = PROPERTIES;
 const counted: Schema = { properties: PROPERTIES };
 
-/** Of `:countTokens`: the contents alone, or the complete request that they would be sent with. */
+/** Body of `:countTokens`: contents alone, or the complete request that they belong to. */
 export const COUNT_REQUEST: Schema & { readonly $id: string } = Object.freeze({
   $id: 'tollgate:CountTokensRequest',
   examples: [example],

@@ -24,7 +24,7 @@ import { readCallId, SKIP_SIGNATURE, signatureOf } from './signatures.ts';
 import { AUDIO_TYPE, type GeminiTraits } from './tables.ts';
 import type { GeminiContent, GeminiPart } from './types.ts';
 
-/** Said by the user where the vendor wants a user's turn and the caller has none. */
+/** User turn added where the vendor requires one and the caller sent none. */
 const OPENING = '(The assistant speaks first.)';
 const CLOSING = 'Continue.';
 
@@ -33,7 +33,7 @@ interface Translated {
   readonly systemInstruction?: { readonly parts: readonly GeminiPart[] };
 }
 
-/** Messages as `contents` and `systemInstruction`; `instruction` is one more system text, ours. */
+/** Converts messages to `contents` and `systemInstruction`; `instruction` is a system text added by the gateway. */
 export function geminiContents(
   messages: readonly ChatMessage[],
   traits: GeminiTraits,
@@ -51,7 +51,7 @@ export function geminiContents(
     ...conversation.system.map(({ value }): GeminiPart => ({ text: value.text })),
     ...(instruction ? [{ text: instruction }] : []),
   ];
-  // Gemma has no system instruction, and a request needs a turn: without either the texts are the user's.
+  // Gemma has no system instruction, and a request needs a turn. In both cases the system texts become a user turn.
   const asUser = system.length > 0 && (!traits.systemInstruction || contents.length === 0);
   if (asUser && contents[0]?.role === 'user' && !contents[0].parts[0]?.functionResponse) {
     contents[0] = { role: 'user', parts: [...system, ...contents[0].parts] };
@@ -62,12 +62,15 @@ export function geminiContents(
   return { contents, ...(!asUser && system.length > 0 && { systemInstruction: { parts: system } }) };
 }
 
-/** A turn that may still grow: copying it for every message would take long for many short ones. */
+/** Mutable turn: copying it for every message would be slow with many short ones. */
 interface GrowingContent extends GeminiContent {
   readonly parts: GeminiPart[];
 }
 
-/** Adjacent turns of one role become one; function results stay alone, as the vendor counts them against the calls. */
+/**
+ * Appends a turn. Adjacent turns of one role are merged, except function results, which the vendor matches with the
+ * calls.
+ */
 function append(contents: GrowingContent[], role: GeminiContent['role'], parts: readonly GeminiPart[]): void {
   if (parts.length === 0) return;
   const last = contents.at(-1);
@@ -76,8 +79,8 @@ function append(contents: GrowingContent[], role: GeminiContent['role'], parts: 
 }
 
 /**
- * Texts go as one string under `output`, byte for byte: parsed JSON would lose long numbers. Where results take no media these follow
- * all of them, each under the name of its call.
+ * Results of calls. Texts are one string under `output`, byte for byte: parsed JSON would lose precision of long
+ * numbers. If results cannot hold media, it follows all results, labelled with the name of its call.
  */
 function resultParts(results: readonly ToolResult[], traits: GeminiTraits, rules: PartRules): readonly GeminiPart[] {
   const loose: GeminiPart[] = [];
@@ -103,7 +106,7 @@ function resultParts(results: readonly ToolResult[], traits: GeminiTraits, rules
 
 type AssistantTurn = Extract<Conversation['turns'][number], { kind: 'assistant' }>;
 
-/** A turn of the model, in the order in which it made its blocks: thinking, words and images, calls unless the message has an `order`. */
+/** Model turn in the order in which its blocks were made. Default without `order`: thinking, text and images, calls. */
 export function modelParts(turn: AssistantTurn, traits: GeminiTraits, rules: PartRules): readonly GeminiPart[] {
   const blocks = [...thoughtBlocks(turn), ...textBlocks(turn, rules), ...callBlocks(turn, traits)];
   const place = new Map((turn.message.order ?? []).map((name, at) => [name, at]));
@@ -111,18 +114,18 @@ export function modelParts(turn: AssistantTurn, traits: GeminiTraits, rules: Par
   return blocks.toSorted((a, b) => rankOf(a.name) - rankOf(b.name)).flatMap(({ parts }) => parts);
 }
 
-/** Parts and the block of the message that they stand for, as `order` names it. */
+/** Parts with the name of their message block in `order`. */
 interface NamedParts {
   readonly name: string;
   readonly parts: readonly GeminiPart[];
 }
 
-/** Whether there is earlier thinking that another maker signed: Gemini checks its own alone. */
+/** Returns true if there is earlier thinking signed by another vendor. Gemini verifies only its own. */
 export function hasForeignReasoning({ messages }: ChatRequest): boolean {
   return messages.some(({ reasoning_details: details }) => details?.some(({ format }) => format !== 'gemini'));
 }
 
-/** Gemini's own thinking, with its signatures; that of other formats is left out. */
+/** Gemini's own thinking with its signatures; other formats' thinking is dropped. */
 function thoughtBlocks({ message }: AssistantTurn): readonly NamedParts[] {
   return readArray(message.reasoning_details).map((detail, at) => {
     const { format, text, signature } = readObject(detail);
@@ -146,13 +149,13 @@ function textBlocks(turn: AssistantTurn, rules: PartRules): readonly NamedParts[
   const signature = signatureOf(turn.message) ?? (blocks.length === 0 ? opened.get('content:0') : undefined);
   const last = blocks.at(-1);
   if (signature === undefined) return images.length > 0 ? [...blocks, { name: 'image', parts: images }] : blocks;
-  // The signature of a text is that of its last part; of a text that is empty it is all there is.
+  // The signature of a text belongs to its last part. An empty text consists of its signature only.
   const [text = { text: '' }, ...others] = last?.parts.toReversed() ?? [];
   const signed = [...others.toReversed(), { ...text, thoughtSignature: signature }];
   return [...blocks.slice(0, -1), { name: last?.name ?? 'content:0', parts: [...signed, ...images] }];
 }
 
-/** Where a part stood in the message's content: empty ones were left out since. */
+/** Original index of a part in the message's content, before empty parts were removed. */
 function indexOf({ at }: Located<ContentPart>): string {
   return /\.content\[(\d+)\]$/.exec(at)?.[1] ?? '0';
 }
@@ -163,7 +166,7 @@ function wordsOf(part: Located<ContentPart>, rules: PartRules): readonly GeminiP
   return geminiParts([part], rules);
 }
 
-/** Images that the model made before. */
+/** Images from earlier model turns. */
 function imageParts({ message }: AssistantTurn): readonly GeminiPart[] {
   return readArray(message['images']).flatMap((image) => {
     const url = readString(readObject(readObject(image)['image_url'])['url']);
@@ -181,7 +184,7 @@ function callBlocks(turn: AssistantTurn, traits: GeminiTraits): readonly NamedPa
   let signed = false;
   return turn.calls.map((call, at) => {
     const { id, signature: found = opened.get(`tool:${at}`) } = readSignedCall(call);
-    // Of parallel calls only the first is signed, so an unsigned one after a signed one is as the vendor made it.
+    // Only the first of parallel calls is signed, so an unsigned call after a signed one is valid.
     const thoughtSignature = found ?? (traits.signatures && !signed ? SKIP_SIGNATURE : undefined);
     signed ||= found !== undefined;
     const functionCall = { id, name: call.name, args: parseArguments(call.arguments) };
@@ -189,7 +192,7 @@ function callBlocks(turn: AssistantTurn, traits: GeminiTraits): readonly NamedPa
   });
 }
 
-/** The signatures of words and calls that were sealed while they were outside, by the block's name in an `order`. */
+/** Opened signatures of texts and calls, by the block's name in `order`. */
 function openedSignatures({ message }: AssistantTurn): ReadonlyMap<string, string> {
   const found = readArray(message.reasoning_details).flatMap((detail) => {
     const { kind, format, id, data } = readObject(detail);
@@ -204,7 +207,7 @@ function readSignedCall(call: CalledTool): { id: string; signature?: string | un
   return { id, signature: signatureOf(call.source) ?? signature };
 }
 
-/** Types of files behind URLs, where the vendor wants one and the URL's ending is all there is. */
+/** Media types by file extension, where the vendor requires one and only the URL is known. */
 const TYPE_BY_ENDING: Readonly<Record<string, string>> = Object.freeze({
   jpg: 'image/jpeg',
   jpeg: 'image/jpeg',
@@ -219,14 +222,14 @@ const TYPE_BY_ENDING: Readonly<Record<string, string>> = Object.freeze({
   mov: 'video/quicktime',
 });
 
-/** Whether parts may name what lies in the operator's account at Google. */
+/** `references` allows parts to name files in the operator's account at Google. */
 export interface PartRules {
   readonly references: boolean;
 }
 
 /**
- * The parts of a message as Gemini's. Throws `invalid_request` for what Gemini does not take. A block of another format becomes
- * the text that stands for it, or is left out.
+ * Converts the parts of a message to Gemini's. Throws `invalid_request` for parts that Gemini does not accept. A
+ * block of another format is replaced by its text, or dropped.
  */
 export function geminiParts(parts: readonly Located<ContentPart>[], rules: PartRules): readonly GeminiPart[] {
   return parts.flatMap((part) => {
@@ -245,7 +248,7 @@ function geminiPart(part: Located<ContentPart>): GeminiPart {
   return { ...ownFields(part.value), ...mediaPart(part) };
 }
 
-/** What only Gemini knows of a part, such as the piece of a video that counts; never what the part is. */
+/** Gemini-only options of a part, such as the section of a video; never its content. */
 function ownFields({ dialect_fields: fields }: ContentPart): JsonObject {
   const { videoMetadata, video_metadata, mediaResolution, media_resolution } = readObject(readObject(fields)['gemini']);
   const video = videoMetadata ?? video_metadata;
@@ -256,10 +259,10 @@ function ownFields({ dialect_fields: fields }: ContentPart): JsonObject {
   };
 }
 
-/** A file that was uploaded to the operator's account at Google: all callers share that account. */
+/** URI of a file uploaded to the operator's account at Google, which all callers share. */
 const UPLOADED = /generativelanguage\.googleapis\.com|^(?!https:)/i;
 
-/** A block that came in Gemini's own format goes back as it was. */
+/** A block in Gemini's own format is sent unchanged. */
 function opaqueParts({ value: part, at }: Located<ContentPart>, { references }: PartRules): readonly GeminiPart[] {
   const { dialect, value, text } = part;
   if (dialect !== 'gemini' || !isObject(value)) return typeof text === 'string' && text !== '' ? [{ text }] : [];

@@ -12,11 +12,11 @@ import {
 } from '../../../contract/index.ts';
 import { geminiError } from './errors.ts';
 import { type InteractionBody, type Step, wantsSummaries } from './read-interactions.ts';
-import { createCandidateWriter } from './stream.ts';
 import type { GeminiPart } from './types.ts';
 import { finishOf, writeParts } from './write-response.ts';
+import { createCandidateWriter } from './write-stream.ts';
 
-/** Interactions as Google's servers write them: the parts of generateContent's candidate as steps, whole and streamed. */
+/** Writes interactions as Google's servers do: parts of generateContent's candidate as steps, whole and streamed. */
 
 type Context = DialectContext<InteractionBody>;
 
@@ -34,7 +34,7 @@ export const INTERACTION: Schema & { readonly $id: string } = Object.freeze({
   },
 });
 
-/** What of an interaction is known from its beginning. */
+/** Fields of an interaction that are known at its start. */
 function headOf({ id, created, input: { body } }: Context): JsonObject {
   const at = new Date(created * 1000).toISOString();
   return { id: `v1_${id}`, object: 'interaction', model: readString(body['model']), created: at, updated: at };
@@ -51,7 +51,7 @@ function usageOf({ prompt_tokens: input, completion_tokens: output, ...more }: U
   };
 }
 
-/** How an interaction ended, by the word for the end of its candidate. */
+/** Status of an interaction by the finish reason of its candidate. */
 function statusOf(finish: string, steps: readonly Step[]): JsonObject {
   if (finish === 'MAX_TOKENS') return { status: 'incomplete' };
   if (finish !== 'STOP')
@@ -59,7 +59,7 @@ function statusOf(finish: string, steps: readonly Step[]): JsonObject {
   return { status: steps.some(({ type }) => type === 'function_call') ? 'requires_action' : 'completed' };
 }
 
-/** The whole of it. */
+/** Complete interaction. */
 function interactionOf(context: Context, steps: readonly Step[], finish: string, usage: Usage | undefined): JsonObject {
   const { previous_interaction_id: previous } = context.input.body;
   return {
@@ -71,7 +71,7 @@ function interactionOf(context: Context, steps: readonly Step[], finish: string,
   };
 }
 
-/** The body of a response that is not streamed. */
+/** Body of a non-streaming response. */
 export function writeInteraction({ choices: [choice], usage }: ChatResponse, context: Context): object {
   const writer = new StepWriter(() => {});
   let finish = 'OTHER';
@@ -91,12 +91,12 @@ export function writeInteraction({ choices: [choice], usage }: ChatResponse, con
   return interactionOf(context, writer.close(), finish, usage);
 }
 
-/** Steps that grow, one after the other; each begins when the one before it has ended. */
+/** Writes steps one after the other; a step begins when the previous one has ended. */
 class StepWriter {
   readonly #emit: (type: string, fields: JsonObject) => void;
   readonly #steps: Step[] = [];
   #open: Record<string, unknown> | undefined;
-  /** All texts so far: places of citations count in them. */
+  /** All text so far, for positions of citations. */
   #said = '';
 
   constructor(emit: (type: string, fields: JsonObject) => void) {
@@ -109,7 +109,7 @@ class StepWriter {
     else if (thought) this.#think(text, signature);
     else {
       if (text !== '') this.#say(text);
-      // What a text was signed with has no place in it, and stands behind it.
+      // A text has no field for its signature, so the signature follows it.
       if (signature !== undefined) {
         this.close();
         this.#think('', signature);
@@ -117,7 +117,7 @@ class StepWriter {
     }
   }
 
-  /** What the last text is grounded in. */
+  /** Adds citations to the last text. */
   cite(annotations: readonly unknown[]): void {
     const list = annotations.flatMap((annotation) => citationOf(readObject(annotation), this.#said));
     if (list.length === 0) return;
@@ -128,7 +128,7 @@ class StepWriter {
     this.#delta({ type: 'text_annotation_delta', annotations: list });
   }
 
-  /** Ends the step that is open; returns all so far. */
+  /** Ends the open step; returns all steps so far. */
   close(): readonly Step[] {
     if (this.#open) this.#emit('step.stop', { index: this.#steps.length - 1 });
     this.#open = undefined;
@@ -197,7 +197,7 @@ class StepWriter {
   }
 }
 
-/** A citation in this format, which counts places in bytes. */
+/** Converts a citation to this format, which counts positions in bytes. */
 function citationOf(annotation: JsonObject, text: string): readonly JsonObject[] {
   const { url_citation: page, file_citation: file } = annotation;
   const bytesTo = (place: unknown): JsonObject =>
@@ -210,10 +210,10 @@ function citationOf(annotation: JsonObject, text: string): readonly JsonObject[]
   return isObject(file) ? [{ type: 'file_citation', document_uri: file['file_id'], file_name: file['filename'] }] : [];
 }
 
-/** Ends a stream that ended well. */
+/** End of a successful stream. */
 const DONE = 'event: done\ndata: [DONE]\n\n';
 
-/** A response as events. */
+/** Writes a response as events. */
 export function streamInteraction(context: Context): DialectStream {
   let frames = '';
   const emit = (event_type: string, fields: JsonObject): void => {

@@ -39,10 +39,10 @@ import { geminiContents, hasForeignReasoning, type PartRules } from './write-con
 const MAX_STOPS = 5;
 const MAX_CANDIDATES = 8;
 
-/** The vendor's own fields, which may also stand in `extra_body`. */
+/** Vendor's own fields, also accepted in `extra_body`. */
 const EXTRAS: ReadonlySet<string> = new Set([...(GEMINI_FIELDS.extras ?? []), 'google_search', 'labels']);
 
-/** A chat request as generateContent or streamGenerateContent, by the field table of the instance. */
+/** Writes a chat request for generateContent or streamGenerateContent, by the field table of the instance. */
 export function geminiRequest(request: ChatRequest, call: CodecCall, table: FieldTable = GEMINI_FIELDS): HttpRequest {
   const extras: string[] = [];
   const input = withCachedContent(mergeExtraBody(withGoogle(request), (field) => EXTRAS.has(field), extras));
@@ -50,12 +50,12 @@ export function geminiRequest(request: ChatRequest, call: CodecCall, table: Fiel
   if (hasForeignReasoning(input)) dropped.push('reasoning');
   const references = table.fields['cached_content']?.rule !== 'refused';
   const body = geminiBody(input, call, dropped, { references });
-  // Without alt=sse a stream is one JSON array, sent piecewise.
+  // Without `alt=sse`, a stream is one JSON array, sent in pieces.
   const method = call.stream ? ':streamGenerateContent?alt=sse' : ':generateContent';
   return { path: `${modelPath(call.model)}${method}`, body, ...(dropped.length > 0 && { dropped }) };
 }
 
-/** `extra_body.google` laid open: Google's own OpenAI endpoint takes its fields there. */
+/** Flattens `extra_body.google`, where Google's own OpenAI endpoint takes its fields. */
 function withGoogle(input: ChatRequest): ChatRequest {
   const body = input['extra_body'];
   if (!isObject(body) || !isObject(body['google'])) return input;
@@ -93,7 +93,7 @@ function geminiBody(input: ChatRequest, call: CodecCall, dropped: string[], rule
   } as GeminiRequest;
 }
 
-/** `/models/x`, or the model's own path when it has one (`tunedModels/x`). */
+/** `/models/x`, or the model's own path if it has one (`tunedModels/x`). */
 export function modelPath(model: string): string {
   const segments = (model.includes('/') ? model : `models/${model}`).split('/');
   if (segments.some((segment) => segment === '' || segment === '.' || segment === '..')) {
@@ -103,8 +103,8 @@ export function modelPath(model: string): string {
 }
 
 /**
- * The thinking part of `generationConfig`; undefined leaves the model its default. `own` is what a caller of Gemini's format wrote: it
- * goes out as it is, unless a hook set another effort since.
+ * Thinking options of `generationConfig`; undefined means the model's default. `own` is the value of a caller of
+ * Gemini's format. It is sent unchanged, unless a hook has set another effort.
  */
 function thinkingOf(
   input: ChatRequest,
@@ -123,7 +123,7 @@ function thinkingOf(
   return own || fitted ? { ...fitted, ...(includeThoughts !== undefined && { includeThoughts }) } : undefined;
 }
 
-/** The vendor's own `thinking_config`; Google's OpenAI endpoint takes it in `extra_body.google`. */
+/** Vendor's own `thinking_config`; Google's OpenAI endpoint accepts it in `extra_body.google`. */
 function thinkingField(input: ChatRequest): GeminiThinking | undefined {
   const config = input['thinking_config'];
   if (!isObject(config)) return undefined;
@@ -190,7 +190,10 @@ function readModalities(input: ChatRequest): JsonObject {
     : {};
 }
 
-/** Gemini speaks its own format for every model it has. `references` lets callers name what lies in the operator's account. */
+/**
+ * Passthrough is available for every Gemini model. `references` allows callers to name files in the operator's
+ * account.
+ */
 export function nativeRow(
   model: string,
   stream: boolean,
@@ -210,7 +213,10 @@ export function nativeRow(
   };
 }
 
-/** Fields that are written from the canonical request: what was checked and priced is not sent a second time. */
+/**
+ * Fields written from the canonical request. They are not copied from the caller's fields, because only the canonical
+ * values were checked and priced.
+ */
 const WRITTEN: ReadonlySet<string> = new Set(
   (
     'model contents systeminstruction tools toolconfig generationconfig cachedcontent labels servicetier stream maxoutputtokens temperature ' +
@@ -219,7 +225,7 @@ const WRITTEN: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/** What a caller of Gemini's own format wrote that the canonical request has no field for. */
+/** Fields of a caller of Gemini's own format that the canonical request cannot express. */
 export interface OwnFields {
   readonly top: JsonObject;
   readonly generationConfig: JsonObject;
@@ -236,14 +242,14 @@ export function readOwnFields({ dialect_fields: fields }: ChatRequest): OwnField
   };
 }
 
-/** A request with the cached content that it names in Gemini's own way where the field table sees it. */
+/** Moves the cached content of a Gemini-format request to the field that the field table checks. */
 export function withCachedContent(input: ChatRequest): ChatRequest {
   const own = readObject(input.dialect_fields?.['gemini']);
   const cached = own['cachedContent'] ?? own['cached_content'];
   return cached === undefined || isSet(input['cached_content']) ? input : { ...input, cached_content: cached };
 }
 
-/** `thinkingConfig` as a caller of the own format wrote it. */
+/** `thinkingConfig` of a caller of the native format. */
 export function ownThinking({ generationConfig }: OwnFields): JsonObject | undefined {
   const thinking = generationConfig['thinkingConfig'] ?? generationConfig['thinking_config'];
   return isObject(thinking) ? thinking : undefined;
@@ -264,19 +270,19 @@ function isSet(value: unknown): boolean {
 const JSON_INSTRUCTION =
   'When you answer in text, the text must be one valid JSON object and nothing else: no prose, no code fence.';
 
-/** How tools and answer format are asked for together. */
+/** Tools and response format of a request, planned together. */
 export interface ToolPlan {
   readonly functions: readonly GeminiFunction[];
   readonly toolConfig?: GeminiToolConfig;
-  /** For `generationConfig`. */
+  /** Fields for `generationConfig`. */
   readonly format: JsonObject;
-  /** A system text that stands in for a format which cannot be asked for. */
+  /** System text in place of an unsupported format. */
   readonly instruction?: string;
 }
 
 /**
- * Plans tools and answer format as one. Models before Gemini 3 refuse a JSON format together with tools, and no model takes it
- * with a forced call, where it has no use: the answer is a call then.
+ * Plans tools and response format together. Models before Gemini 3 reject a JSON format together with tools. No model
+ * accepts it with a forced call, where the response is a call anyway.
  */
 export function planTools(sent: ChatRequest, traits: GeminiTraits, dropped: string[]): ToolPlan {
   const input = withoutOpaque(sent, dropped);
@@ -319,7 +325,7 @@ function declare(tool: FunctionTool, dropped: string[]): GeminiFunction {
   };
 }
 
-/** An object without properties is refused as a schema; leaving it out means the same. */
+/** Vendors reject an object schema without properties; omitting it is equivalent. */
 function takesNothing(schema: Readonly<Record<string, unknown>>): boolean {
   const { properties, additionalProperties } = schema;
   const isEmpty = typeof properties !== 'object' || properties === null || Object.keys(properties).length === 0;
@@ -339,13 +345,13 @@ function writeToolConfig(choice: ToolMode, tools: readonly FunctionTool[]): Gemi
   const allowed = choice.only && { allowedFunctionNames: choice.only };
   if (choice.mode === 'none') return { functionCallingConfig: { mode: 'NONE' } };
   if (choice.mode === 'required') return { functionCallingConfig: { mode: 'ANY', ...allowed } };
-  // VALIDATED is AUTO that holds calls to their schema, and the only non-forcing mode that takes a list of names.
+  // VALIDATED is AUTO with calls held to their schema, and the only non-forcing mode that accepts a list of names.
   const validated = choice.only !== undefined || tools.some(({ strict }) => strict);
   return { functionCallingConfig: { mode: validated ? 'VALIDATED' : 'AUTO', ...allowed } };
 }
 
 /**
- * A request without tools of other formats. One that Gemini runs itself costs the operator money, and who may use it is checked where
+ * Removes tools of other formats. A tool that Gemini runs costs the operator money. Permission is checked where
  * Gemini's own format is read; here its origin is unknown.
  */
 function withoutOpaque(input: ChatRequest, dropped: string[]): ChatRequest {
@@ -363,8 +369,8 @@ function withoutOpaque(input: ChatRequest, dropped: string[]): ChatRequest {
 }
 
 /**
- * The part of JSON Schema that `responseJsonSchema` and `parametersJsonSchema` take; anything else is a 400.
- * Source: https://ai.google.dev/api/generate-content#GenerationConfig
+ * JSON Schema keywords that `responseJsonSchema` and `parametersJsonSchema` accept; any other is a 400. Source:
+ * https://ai.google.dev/api/generate-content#GenerationConfig
  */
 const KEPT: ReadonlySet<string> = new Set(
   (
@@ -373,14 +379,14 @@ const KEPT: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/** Words that bind no value, so leaving them out is not worth telling. */
+/** Keywords that do not constrain a value, so dropping them is not reported. */
 const SILENT: ReadonlySet<string> = new Set(
   '$schema $comment default examples example deprecated readOnly writeOnly const definitions nullable allOf'.split(' '),
 );
 
 const MAX_DEPTH = 64;
 
-/** A schema as Gemini takes it; names of the constraints that had to go are added to `dropped` behind `prefix`. */
+/** Converts a schema to Gemini's subset. Names of dropped constraints are added to `dropped` after `prefix`. */
 export function geminiSchema(schema: Schema, prefix: string, dropped: string[], depth = 0): Schema {
   if (depth > MAX_DEPTH) {
     throw new GatewayError('invalid_request', `The schema is nested over ${MAX_DEPTH} levels.`, { param: prefix });
@@ -407,12 +413,12 @@ export function geminiSchema(schema: Schema, prefix: string, dropped: string[], 
   return '$ref' in result ? onlyReference(result) : result;
 }
 
-/** Beside a `$ref` only words with a dollar may stand. */
+/** Next to a `$ref`, only keywords with a dollar sign are allowed. */
 function onlyReference(schema: JsonObject): Schema {
   return Object.fromEntries(Object.entries(schema).filter(([word]) => word.startsWith('$')));
 }
 
-/** There is no `allOf`: its members are laid over the schema, properties and `required` joined. */
+/** `allOf` is not supported: its members are merged into the schema, with properties and `required` joined. */
 function mergeAllOf(schema: Schema): Schema {
   const members = readArray(schema['allOf']).filter(isObject);
   if (members.length === 0) return schema;
@@ -431,7 +437,7 @@ function mergeAllOf(schema: Schema): Schema {
   };
 }
 
-/** `enum` holds strings and numbers only: null moves into the type, and a choice of booleans cannot be written. */
+/** `enum` supports only strings and numbers: null moves into the type, and enums of booleans are dropped. */
 function literals(word: string, value: unknown, schema: Schema, drop: (word: string) => void): JsonObject {
   const values = word === 'const' ? [value] : readArray(value);
   const named = values.filter((item) => typeof item === 'string' || typeof item === 'number');

@@ -21,7 +21,7 @@ import { hiddenReasoning, packReasoning, plainCallId, type Seal, signatureOf } f
 import { writeFinish } from './tables.ts';
 import { fieldOf, type GeminiBody, type GeminiPart } from './types.ts';
 
-/** The body of a non-streaming response. */
+/** Body of a non-streaming response. */
 export function writeGemini(response: ChatResponse, context: DialectContext<GeminiBody>): object {
   const seal: Seal = (data) => context.seal(data);
   const withThoughts = wantsThoughts(context);
@@ -47,13 +47,16 @@ function candidateOf(choice: ChatChoice, seal: Seal, withThoughts: boolean): obj
   };
 }
 
-/** Why a candidate ended. A call that is no JSON object was either cut by the limit or malformed by the model. */
+/**
+ * Finish reason of a candidate. A call without a JSON object was either cut off by the limit or malformed by the
+ * model.
+ */
 export function finishOf(reason: FinishReason, finish: NativeFinish | undefined, isBroken: boolean): string {
   if (isBroken && reason !== 'length' && reason !== 'content_filter') return 'MALFORMED_FUNCTION_CALL';
   return writeFinish(reason, finish?.native);
 }
 
-/** Whether the caller wants to see the model's thinking; Google shows it only to those who say so. */
+/** Returns true if the caller wants to see the model's thinking; Google shows it on request only. */
 export function wantsThoughts({ input: { body } }: DialectContext<GeminiBody>): boolean {
   const config = fieldOf(body, 'generationConfig');
   const thinking = isObject(config) ? fieldOf(config, 'thinkingConfig') : undefined;
@@ -73,7 +76,7 @@ export function usageOf(usage: Usage): JsonObject {
   };
 }
 
-/** OpenAI's `logprobs` as `logprobsResult`; undefined when there are none. */
+/** Converts OpenAI's `logprobs` to `logprobsResult`; undefined without any. */
 export function logprobsOf(logprobs: unknown): JsonObject | undefined {
   const tokens = readArray(readObject(logprobs)['content']).map(readObject);
   if (tokens.length === 0) return undefined;
@@ -89,14 +92,14 @@ function tokenOf({ token, logprob }: JsonObject): JsonObject {
   return { token, logProbability: logprob };
 }
 
-/** The parts of a message, in the order in which the model made them. */
+/** Parts of a message, in the order in which the model made them. */
 export interface WrittenMessage {
   readonly parts: readonly GeminiPart[];
-  /** Whether a call was left out because its arguments are no JSON object: half a call is never handed out. */
+  /** True if a call was dropped because its arguments are not a JSON object: incomplete calls are never returned. */
   readonly isBroken: boolean;
 }
 
-/** A message as parts; its thinking only where the caller wants to see it. */
+/** Converts a message to parts; its thinking is included only if the caller wants to see it. */
 export function writeParts(message: AssistantMessage, seal: Seal, withThoughts: boolean): WrittenMessage {
   const hidden = withThoughts ? [] : hiddenReasoning(message.reasoning_details);
   const calls = (message.tool_calls ?? []).map((call, at) => callPart(call, seal, hidden[at]));
@@ -114,7 +117,7 @@ export function writeParts(message: AssistantMessage, seal: Seal, withThoughts: 
     if (kind === 'reasoning' || kind === 'tool') add(blocks[kind][Number(at)]);
     else if (kind === 'content') blocks.content.forEach(add);
   }
-  // What the order does not name comes as it does without one.
+  // Blocks missing from the order follow in default order.
   for (const part of [...thoughts, ...blocks.content, ...calls]) add(part);
   return { parts, isBroken: calls.includes(undefined) };
 }
@@ -129,7 +132,7 @@ export function textPart(text: string, signature?: string): GeminiPart {
   return { text, ...(signature !== undefined && { thoughtSignature: signature }) };
 }
 
-/** Images and sound that the model made. */
+/** Images and audio made by the model. */
 export function mediaParts(message: JsonObject): readonly GeminiPart[] {
   const images = readArray(message['images']).flatMap((image) => {
     const url = readString(readObject(readObject(image)['image_url'])['url']);
@@ -152,7 +155,7 @@ function thoughtParts(
   return text ? [{ text, thought: true }] : [];
 }
 
-/** A piece of thinking: Gemini's own with its signature, that of another format with all that its maker needs back. */
+/** Thinking part: Gemini's own with its signature, another format's with all data that its vendor requires back. */
 export function thoughtPart(detail: ReasoningDetail, text: string, seal: Seal): GeminiPart {
   const { format, signature, data } = detail;
   if (format === 'gemini') return { text, thought: true, ...(signature && { thoughtSignature: signature }) };
@@ -160,7 +163,10 @@ export function thoughtPart(detail: ReasoningDetail, text: string, seal: Seal): 
   return { text, thought: true, ...(isNeeded && { thoughtSignature: packReasoning(detail, seal) }) };
 }
 
-/** A call as a part, signed by Gemini or with `hidden` reasoning that led to it; undefined when its arguments are no JSON object. */
+/**
+ * Converts a call to a part, signed by Gemini or with the `hidden` reasoning that led to it. Undefined if its
+ * arguments are not a JSON object.
+ */
 export function callPart(call: ToolCall, seal: Seal, hidden: ReasoningDetail | undefined): GeminiPart | undefined {
   const { name, arguments: text } = call.function;
   const args = text.trim() === '' ? {} : parseJson(text);

@@ -1,15 +1,15 @@
 import { type CacheControl, type ChatMessage, type ChatRequest, isObject, readArray } from '../../../contract/index.ts';
 
-/** As many marks as vendors take in one request. */
+/** Maximum number of marks that vendors accept in a request. */
 const MAX_MARKS = 4;
 
-/** What carries marks: tools, parts, and the request itself, whose mark the vendor puts where it fits. */
+/** Object that carries a mark: a tool, a part, or the request itself, whose mark the vendor places. */
 type Owner = Readonly<Record<string, unknown>>;
 
 /**
- * A request whose `cache_control` marks a vendor takes: at most four, none for an hour after one for five minutes, those of a message
- * on its last part. Of more than four the first stays, which conversations share, and the last three, which hold most. The same
- * request where nothing has to change.
+ * Returns a request whose `cache_control` marks a vendor accepts; the same request if nothing changes. It has at most
+ * four marks, with no 1-hour mark after a 5-minute one. The mark of a message moves to its last part. Of more than
+ * four marks, the first stays, which conversations share, and the last three, which cover most.
  */
 export function fitCacheMarks(input: ChatRequest): ChatRequest {
   const request = input.messages.some(hasOwnMark) ? { ...input, messages: input.messages.map(withMarkOnPart) } : input;
@@ -30,7 +30,7 @@ export function fitCacheMarks(input: ChatRequest): ChatRequest {
   return rewriteMarks(request, marks);
 }
 
-/** In the order in which a vendor reads them: tools, messages, and what it does by itself. */
+/** In the order in which a vendor reads them: tools, messages, automatic caching. */
 function ownersOf(request: ChatRequest): readonly Owner[] {
   const parts = request.messages.flatMap(({ content }) => (Array.isArray(content) ? content : []));
   return [...readArray(request.tools), ...parts, request].filter(isObject);

@@ -1,14 +1,14 @@
 import type { ChatMessage, ContentPart } from '../../../contract/index.ts';
 import { GatewayError, isObject, readObject, readString } from '../../../contract/index.ts';
 
-/** A value of a request and the path that names it in an error's `param`. */
+/** Value of a request with its path for an error's `param`. */
 export interface Located<T> {
   readonly value: T;
   /** Such as `messages[2].content[0]`. */
   readonly at: string;
 }
 
-/** The content of a message as parts, whatever of the three forms it came in; empty text is left out. */
+/** Content of a message as parts, from any of its three forms; empty text is omitted. */
 export function readParts(content: ChatMessage['content'], at: string): readonly Located<ContentPart>[] {
   if (content === null || content === undefined || content === '') return [];
   if (typeof content === 'string') return [{ value: { type: 'text', text: content }, at }];
@@ -31,12 +31,12 @@ export function textOf(part: ContentPart): string | undefined {
   return undefined;
 }
 
-/** The words of sound that a model made, for formats without sound; undefined without any. */
+/** Transcript of a model's audio output, for formats without audio; undefined without one. */
 export function transcriptOf(spoken: object): string | undefined {
   return readString(readObject(readObject(spoken)['audio'])['transcript']);
 }
 
-/** The address inside an `image_url`, `video_url` or `file_url` part; throws when there is none. */
+/** URL of an `image_url`, `video_url` or `file_url` part; throws if it is missing. */
 export function urlOf(part: Located<ContentPart>): string {
   const holder = part.value[part.value.type];
   const url = isObject(holder) ? holder['url'] : holder;
@@ -54,7 +54,7 @@ export function readDataUrl(url: string): { readonly mediaType: string; readonly
   return { mediaType: mediaType.trim().toLowerCase(), data };
 }
 
-/** An `invalid_request` about the field at a path. */
+/** Creates an `invalid_request` error about the field at a path. */
 export function invalid(param: string, problem: string): GatewayError {
   return new GatewayError('invalid_request', `\`${param}\` ${problem}.`, { param });
 }

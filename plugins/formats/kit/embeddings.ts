@@ -1,6 +1,6 @@
 import type { CodecCall, HttpRequest, Offer } from '../../../contract/index.ts';
 
-/** What `POST /v1/embeddings` takes: OpenAI's shape. */
+/** Request body of `POST /v1/embeddings`, in OpenAI's shape. */
 export interface EmbeddingRequest {
   readonly model: string;
   readonly input: string | readonly string[] | readonly number[] | readonly (readonly number[])[];
@@ -10,10 +10,10 @@ export interface EmbeddingRequest {
   readonly [field: string]: unknown;
 }
 
-/** One embedding for each input, in its order. */
+/** Response with one embedding for each input, in input order. */
 export interface EmbeddingResponse {
   readonly object: 'list';
-  /** `embedding` is numbers, or base64 of little-endian float32 when the request asked for it. */
+  /** `embedding` is an array of numbers, or base64 of little-endian float32 if requested. */
   readonly data: readonly {
     readonly object: 'embedding';
     readonly index: number;
@@ -23,14 +23,14 @@ export interface EmbeddingResponse {
   readonly usage: { readonly prompt_tokens: number; readonly total_tokens: number; readonly [field: string]: unknown };
 }
 
-/** Translates embeddings; every method is pure and called anew for every attempt. */
+/** Translates embeddings. Every method is pure and called again for every attempt. */
 export interface EmbeddingCodec {
   request(input: EmbeddingRequest, call: CodecCall): HttpRequest;
-  /** `body` is parsed JSON. Throws `StreamFailure` when a 200 holds an error. */
+  /** `body` is parsed JSON. Throws `StreamFailure` when a 200 contains an error. */
   response(body: unknown, input: EmbeddingRequest, call: CodecCall): EmbeddingResponse;
 }
 
-/** What a provider registers with `api.offer('embeddings', …)`. */
+/** Registration of a provider for `api.offer('embeddings', …)`. */
 export interface EmbeddingOffer extends Offer {
   readonly codec: EmbeddingCodec;
 }
@@ -45,7 +45,7 @@ declare module '../../../contract/call.ts' {
   }
 }
 
-/** Base64 of the numbers as little-endian 32-bit floats: what OpenAI's `encoding_format: "base64"` means. */
+/** Encodes numbers as base64 of little-endian 32-bit floats, as OpenAI's `encoding_format: "base64"`. */
 export function floatsToBase64(values: readonly number[]): string {
   const bytes = Buffer.alloc(values.length * 4);
   values.forEach((value, index) => {
@@ -54,13 +54,13 @@ export function floatsToBase64(values: readonly number[]): string {
   return bytes.toString('base64');
 }
 
-/** The numbers of a base64 text of little-endian 32-bit floats; bytes beyond a multiple of four are ignored. */
+/** Decodes base64 of little-endian 32-bit floats; bytes beyond a multiple of four are ignored. */
 export function base64ToFloats(text: string): readonly number[] {
   const bytes = Buffer.from(text, 'base64');
   return Array.from({ length: Math.floor(bytes.length / 4) }, (_, index) => bytes.readFloatLE(index * 4));
 }
 
-/** The vector scaled to length 1, as OpenAI's embeddings are; a zero vector stays as it is. */
+/** Scales a vector to length 1, as OpenAI's embeddings are; a zero vector stays unchanged. */
 export function toUnitLength(values: readonly number[]): readonly number[] {
   const length = Math.sqrt(values.reduce((sum, value) => sum + value * value, 0));
   return length > 0 && Number.isFinite(length) ? values.map((value) => value / length) : values;

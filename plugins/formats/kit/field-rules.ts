@@ -11,8 +11,8 @@ const SAFE_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
 const MAX_TOLD = 32;
 
 /**
- * Checks the fields of a request against a vendor's table. Returns the names of those that are left out, and throws
- * `invalid_request` for those the vendor cannot do. For translators that write the vendor's body themselves.
+ * Checks the fields of a request against a vendor's table. Returns the names of dropped fields; throws
+ * `invalid_request` for unsupported ones. For translators that write the vendor's body themselves.
  */
 export function applyFieldRules(input: object, table: FieldTable, vendor: string): string[] {
   const dropped: string[] = [];
@@ -30,7 +30,7 @@ export function applyFieldRules(input: object, table: FieldTable, vendor: string
   return dropped;
 }
 
-/** Adds a name to what a request leaves out: once, if it may stand in a header, and as long as there are not too many. */
+/** Adds a name to the dropped fields, without duplicates, if it may stand in a header and the limit is not reached. */
 export function tellDropped(dropped: string[], field: string): void {
   if (dropped.length < MAX_TOLD && SAFE_NAME.test(field) && !dropped.includes(field)) dropped.push(field);
 }
@@ -40,8 +40,8 @@ function isNeutral(rule: FieldRule, value: unknown): boolean {
 }
 
 /**
- * A request with those fields of its `extra_body` at the top that the vendor takes there; whatever else the body holds is added
- * to `dropped`, as `extra_body.name`. A field that stands at the top already is not replaced: that one was checked and priced.
+ * Moves the fields of `extra_body` that the vendor accepts to the top level. Other fields are added to `dropped` as
+ * `extra_body.name`. An existing top-level field is not replaced: it was checked and priced.
  */
 export function mergeExtraBody(
   input: ChatRequest,

@@ -1,4 +1,7 @@
-/** What wire formats share: content, tools, turns, efforts, operations. It imports the contract alone; `tollgate/codec` passes it on. */
+/**
+ * Shared code of wire formats: content, tools, turns, efforts, operations. It imports only the contract;
+ * `tollgate/codec` re-exports it.
+ */
 
 export { fitCacheMarks } from './cache-marks.ts';
 export type { Located } from './content.ts';

@@ -27,29 +27,29 @@ import { tellDropped } from './field-rules.ts';
 import { TOOL_NAME } from './tools.ts';
 import { ANY_ORDER, type Ordered, orderTurns, type TurnOrder } from './turn-order.ts';
 
-/** What a vendor takes of what clients are known to send. */
+/** Variations of client requests that a vendor accepts. */
 export interface Leniency {
-  /** True where 0 and −1 as a limit mean "no limit": servers of one's own. */
+  /** True if a limit of 0 or −1 means "no limit", as on self-hosted servers. */
   readonly unlimited?: boolean;
-  /** Names of tools that the vendor takes; others are renamed on the way out, and back on the way in. */
+  /** Valid tool names at the vendor. Other names are replaced in requests and restored in responses. */
   readonly toolNames?: RegExp;
-  /** True where the codec itself says what becomes of `functions`; elsewhere they become tools, and back. */
+  /** True if the codec itself handles `functions`; otherwise they are converted to tools, and back. */
   readonly ownFunctions?: boolean;
-  /** The order of turns that a model accepts; any unless set. */
+  /** Order of turns that a model accepts; default: any. */
   readonly turnOrder?: (model: string) => TurnOrder;
-  /** True where the wire keeps system texts apart from messages: system messages after the first turn are moved. */
+  /** True if the wire keeps system texts apart from messages: system messages after the first turn are moved. */
   readonly systemApart?: boolean;
-  /** Whether a model continues an assistant's turn at the end; none does unless set. */
+  /** Returns true if a model continues a final assistant turn; default: false. */
   readonly continues?: (model: string) => boolean;
 }
 
 /**
- * A codec that is given canonical requests only: nulls and empty lists left out, one limit, `functions` as tools, names that the vendor
- * takes, turns in the order that the model accepts.
- * What comes back is in the form that the caller used; for that the call has to carry its request.
+ * Wraps a codec so that it gets canonical requests only. Nulls and empty lists are omitted, there is one limit, and
+ * `functions` become tools. Tool names are valid at the vendor, and turns are in the order that the model accepts.
+ * Responses are in the caller's form, so the call must carry its request.
  */
 export function lenientChat(codec: ChatCodec, leniency: Leniency = {}): ChatCodec {
-  // By the request, which is frozen: read when it is sent, needed once more for its response.
+  // Keyed by the frozen request, which is read when it is sent and again for its response.
   const forms = new WeakMap<ChatRequest, CallerForm>();
   const callerForm = (request: ChatRequest): CallerForm | undefined =>
     mayNeedForm(request) ? (forms.get(request) ?? readForm(request, leniency)) : undefined;
@@ -65,7 +65,7 @@ export function lenientChat(codec: ChatCodec, leniency: Leniency = {}): ChatCode
         forms.set(input, { names: form.names, legacy: form.legacy });
       const ordered = order(form.names ? form.names.rename(form.request) : form.request, call, isApart);
       const sent = writeOrdered(codec, ordered, call);
-      // The caller did not ask for it: the old form did.
+      // Set for the old form, not by the caller.
       const isOurs = form.legacy && input.parallel_tool_calls !== false;
       if (!isOurs || !sent.dropped?.includes('parallel_tool_calls')) return sent;
       return { ...sent, dropped: sent.dropped.filter((field) => field !== 'parallel_tool_calls') };
@@ -107,18 +107,17 @@ function writeOrdered(codec: ChatCodec, { request, dropped, atOrigin }: Ordered,
   return { ...sent, dropped: all };
 }
 
-/** What a response needs to be in the form of its caller. Without the request: a value of a WeakMap must not hold its key. */
+/** Caller's form of a request, for its response. Excludes the request: a WeakMap value must not hold its key. */
 interface CallerForm {
   readonly names: ToolNames | undefined;
   readonly legacy: boolean;
 }
 
-/** How a request is written, and the same request in the canonical form. */
+/** Form of a request, with the request in canonical form. */
 interface Form extends CallerForm {
   readonly request: ChatRequest;
 }
 
-/** Whether a request has tools or functions at all. */
 function mayNeedForm(request: ChatRequest): boolean {
   if ('functions' in request || 'function_call' in request) return true;
   const { hasFunctions, toolNames } = factsOf(request);
@@ -126,8 +125,8 @@ function mayNeedForm(request: ChatRequest): boolean {
 }
 
 /**
- * Reads a request to its canonical form: its normal form, with one limit of output, and tools in place of functions. It is the same object
- * where nothing has to change.
+ * Converts a request to its canonical form: normalized, with one output limit, and tools in place of functions.
+ * Returns the same object if nothing changes.
  */
 function readForm(input: ChatRequest, leniency: Leniency): Form {
   const { unlimited = false, toolNames = TOOL_NAME, ownFunctions = false } = leniency;
@@ -160,7 +159,10 @@ function restored(decoder: StreamDecoder, restore: (chunk: ChatChunk) => ChatChu
 
 const LIMITS = ['max_tokens', 'max_completion_tokens'] as const;
 
-/** `unlimited` is for servers that read 0 and −1 as "no limit". Of two limits the larger one is what was reserved, so it alone is sent, as `max_tokens`: every codec knows that name. */
+/**
+ * Reduces the output limits to one. `unlimited` is for servers that read 0 and −1 as "no limit". The larger limit was
+ * reserved, so it alone is sent as `max_tokens`, which every codec knows.
+ */
 function canonicalLimits(input: ChatRequest, unlimited: boolean): JsonObject {
   const changes: JsonObject = {};
   for (const field of LIMITS) {
@@ -188,18 +190,18 @@ function withoutNulls<T>(value: T): T {
   return copy;
 }
 
-/** What becomes of the old form at every vendor; a part of its field table. */
+/** Field rules for the old form at every vendor. */
 export const LEGACY_FUNCTIONS: FieldRules = Object.freeze({
   functions: { rule: 'emulated', note: 'Become `tools`; the response has `function_call`, as the old form has it.' },
   function_call: { rule: 'emulated', note: 'Becomes `tool_choice`.' },
 });
 
-/** Whether a request is written with `functions`, which came before `tools`: then its response is, too. */
+/** Returns true if a request uses `functions`, the predecessor of `tools`; its response then does too. */
 function isLegacy({ functions, tools }: ChatRequest): boolean {
   return readArray(functions).length > 0 && readArray(tools).length === 0;
 }
 
-/** A request with `functions`, `function_call` and the messages that go with them as tools. */
+/** Converts `functions`, `function_call` and the messages that belong to them to tools. */
 function toolsOfFunctions(input: ChatRequest): ChatRequest {
   const { functions, function_call, ...request } = input;
   const isOld = ({ role, function_call: called }: ChatMessage): boolean => role === 'function' || isObject(called);
@@ -216,7 +218,7 @@ function toolsOfFunctions(input: ChatRequest): ChatRequest {
     messages,
     ...(tools.length > 0 && { tools }),
     ...(choice !== undefined && tools.length > 0 && { tool_choice: choice }),
-    // The old form has room for one call.
+    // The old form supports one call.
     ...(isLegacy(input) && { parallel_tool_calls: false }),
   };
 }
@@ -240,7 +242,7 @@ function choiceOf(value: unknown): ToolChoice | undefined {
   return name === undefined ? undefined : { type: 'function', function: { name } };
 }
 
-/** Calls get ids of their place, and each result the id of the last call of its name that has none. */
+/** Gives calls an id by position, and each result the id of the last open call with its name. */
 function readCalls(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   const open: { readonly id: string; readonly name: string }[] = [];
   return messages.map((message, index): ChatMessage => {
@@ -260,7 +262,7 @@ function readCalls(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   });
 }
 
-/** A choice whose first tool call is a `function_call`. */
+/** Converts the first tool call of a choice to a `function_call`. */
 function functionChoice(choice: ChatChoice): ChatChoice {
   const { tool_calls: calls, ...message } = choice.message;
   const [call] = calls ?? [];
@@ -273,7 +275,7 @@ function functionChoice(choice: ChatChoice): ChatChoice {
   };
 }
 
-/** A chunk in the old form; undefined when it was about another call than the first. */
+/** Converts a chunk to the old form; undefined for a chunk about another call than the first. */
 function functionChunk(chunk: ChatChunk): ChatChunk | undefined {
   const choices = chunk.choices.flatMap((choice): readonly ChunkChoice[] => {
     const { tool_calls: calls, ...delta } = choice.delta;
@@ -298,17 +300,17 @@ function functionFinish(reason: FinishReason): FinishReason {
 const MAX_NAME = 64;
 const NAME_HASH_LENGTH = 8;
 
-/** Names of tools that a vendor refuses, and what they are called there. */
+/** Replacements for tool names that a vendor rejects. */
 interface ToolNames {
-  /** The request with every name as the vendor takes it. */
+  /** Returns the request with names that the vendor accepts. */
   rename(request: ChatRequest): ChatRequest;
-  /** A choice of the response with the caller's names. */
+  /** Restores the caller's names in a choice of the response. */
   restoreChoice(choice: ChatChoice): ChatChoice;
-  /** A chunk with the caller's names: a codec's chunks name a call once, and whole. */
+  /** Restores the caller's names in a chunk. A codec's chunks have the name of a call once and whole. */
   restoreChunk(chunk: ChatChunk): ChatChunk;
 }
 
-/** Those of a request's names that `valid` does not match; undefined when there is none. */
+/** Replacements for the names that `valid` does not match; undefined if all match. */
 function findToolNames(names: ReadonlySet<string>, valid: RegExp): ToolNames | undefined {
   const refused = [...names].filter((name) => !valid.test(name));
   if (refused.length === 0) return undefined;
@@ -369,7 +371,7 @@ function renameMessage(message: ChatMessage, rename: Rename): ChatMessage {
   };
 }
 
-/** A tool, call or choice with another name for its function. */
+/** Renames the function of a tool, call or choice. */
 function renameFunction<T extends object>(item: T, rename: Rename): T {
   const called = 'function' in item ? item.function : undefined;
   if (!isObject(called) || typeof called['name'] !== 'string') return item;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** A file that is part of a form, with its bytes. */
+/** File of a form, with its bytes. */
 export interface FormFile {
   readonly field: string;
   readonly name: string;
@@ -9,9 +9,9 @@ export interface FormFile {
 }
 
 /**
- * A `multipart/form-data` body. `id` is unlike any other and known to no caller, so that nothing in a file can end its part. Names of
- * files are cut to what every parser reads the same; their ending, by which vendors know the type, stays.
- * Source: https://www.rfc-editor.org/rfc/rfc7578
+ * Builds a `multipart/form-data` body. `id` is unique and unknown to callers, so that no file can end its part. File
+ * names are reduced to characters that every parser reads alike. Their extension stays, because vendors read the type
+ * from it. Source: https://www.rfc-editor.org/rfc/rfc7578
  */
 export function multipartBody(
   fields: readonly (readonly [name: string, value: string])[],

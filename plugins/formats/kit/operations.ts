@@ -11,19 +11,22 @@ import type {
 } from '../../../contract/index.ts';
 import type { FormFile } from './multipart.ts';
 
-/** Translates an operation whose request and response are JSON; every method is pure and called anew for every attempt. */
+/**
+ * Translates an operation whose request and response are JSON. Every method is pure and called again for every
+ * attempt.
+ */
 export interface JsonCodec<Request, Response> {
   request(input: Request, call: CodecCall): HttpRequest;
-  /** `body` is parsed JSON. Throws `StreamFailure` when a 200 holds an error. */
+  /** `body` is parsed JSON. Throws `StreamFailure` when a 200 contains an error. */
   response(body: unknown, input: Request, call: CodecCall): Response;
 }
 
-/** What a provider registers with `api.offer(…)` for such an operation. */
+/** Registration of a provider for such an operation, by `api.offer(…)`. */
 export interface JsonOffer<Request, Response> extends Offer {
   readonly codec: JsonCodec<Request, Response>;
 }
 
-/** What `POST /v1/moderations` takes: OpenAI's shape. */
+/** Request body of `POST /v1/moderations`, in OpenAI's shape. */
 export interface ModerationRequest {
   readonly model: string;
   readonly input: string | readonly string[] | readonly JsonObject[];
@@ -43,7 +46,7 @@ export interface ModerationResponse {
   readonly usage?: JsonObject;
 }
 
-/** What `POST /v1/rerank` takes: what Cohere and Jina have in common. */
+/** Request body of `POST /v1/rerank`, the common subset of Cohere and Jina. */
 export interface RerankRequest {
   readonly model: string;
   readonly query: string;
@@ -53,25 +56,25 @@ export interface RerankRequest {
   readonly [field: string]: unknown;
 }
 
-/** The best documents first, as Cohere and Jina both have them. */
+/** Best documents first, in the common shape of Cohere and Jina. */
 export interface RerankResponse {
   readonly id: string;
   readonly model: string;
   readonly results: readonly {
-    /** Of the document in the request. */
+    /** Index of the document in the request. */
     readonly index: number;
     readonly relevance_score: number;
     readonly document?: Readonly<Record<string, unknown>>;
   }[];
-  /** What the vendor counted, where it did. */
+  /** Vendor's usage, if reported. */
   readonly usage?: { readonly total_tokens?: number; readonly cost?: number };
   readonly meta?: { readonly billed_units: { readonly search_units: number } };
 }
 
-/** Speech to be written down; the file is read when it is sent. */
+/** Speech to transcribe; the file is read when it is sent. */
 export interface TranscriptionRequest {
   readonly model: string;
-  /** `translate` writes English, whatever is spoken. */
+  /** `translate` returns English for any spoken language. */
   readonly task: 'transcribe' | 'translate';
   readonly file: UploadedFile;
   readonly response_format?: 'json' | 'text' | 'srt' | 'verbose_json' | 'vtt' | 'diarized_json';
@@ -84,7 +87,7 @@ export interface TranscriptionRequest {
   readonly [field: string]: unknown;
 }
 
-/** One of them: JSON, text, or the events of a stream. */
+/** Exactly one field is set: JSON, text, or the events of a stream. */
 export interface TranscriptionResponse {
   readonly json?: JsonObject;
   readonly text?: string;
@@ -94,14 +97,14 @@ export interface TranscriptionResponse {
 export interface TranscriptionOffer extends Offer {
   readonly codec: {
     request(input: TranscriptionRequest, sound: Uint8Array, call: CodecCall): HttpRequest;
-    /** The vendor's JSON, with `text`. Throws `StreamFailure` for what is none. */
+    /** Returns the vendor's JSON, with `text`. Throws `StreamFailure` for an invalid body. */
     response(body: unknown): JsonObject;
-    /** An event of the vendor's stream as callers get it, OpenAI's; undefined for one that they do not get. As it came unless set. */
+    /** Converts a stream event of the vendor to OpenAI's; undefined drops it. Default: events pass unchanged. */
     event?(event: JsonObject): JsonObject | undefined;
   };
 }
 
-/** Images by words; with `images` those are changed. The files are read when they are sent. */
+/** Images to generate from a prompt, or to edit if `images` is set. The files are read when they are sent. */
 export interface ImageRequest {
   readonly model: string;
   readonly prompt: string;
@@ -115,7 +118,7 @@ export interface ImageRequest {
   readonly [field: string]: unknown;
 }
 
-/** One of them: OpenAI's body, or the events of a stream. */
+/** Exactly one field is set: OpenAI's body, or the events of a stream. */
 export interface ImageResponse {
   readonly json?: JsonObject;
   readonly events?: AsyncIterable<JsonObject>;
@@ -124,76 +127,83 @@ export interface ImageResponse {
 export interface ImageOffer extends Offer {
   readonly codec: {
     request(input: ImageRequest, files: readonly FormFile[], call: CodecCall): HttpRequest;
-    /** The vendor's JSON, with `data`. Throws `StreamFailure` for what is none. */
+    /** Returns the vendor's JSON, with `data`. Throws `StreamFailure` for an invalid body. */
     response(body: unknown, call: CodecCall): JsonObject;
   };
 }
 
-/** A batch as it is begun at a vendor: its requests were checked one by one, and what goes to the vendor is kept under `ticket`. */
+/** Batch to create at a vendor. Its requests were checked one by one; the vendor's input is stored under `ticket`. */
 export interface BatchRequest {
   readonly model: string;
   readonly ticket: string;
   readonly requests: number;
-  /** The most that all of them may come to, in nano-dollars; null where the price is not known. */
+  /** Maximum cost of all requests, in nano-dollars; null if the price is unknown. */
   readonly cost: number | null;
-  /** Unix milliseconds until which that is reserved. */
+  /** End of the reservation, in Unix milliseconds. */
   readonly heldUntil: number;
 }
 
-/** What is known of a batch that has begun. */
+/** Created batch. */
 export interface BatchResponse {
-  /** What the vendor said. */
+  /** Vendor's response. */
   readonly batch: JsonObject;
-  /** The call that it was begun with: what is reserved stands under it. */
+  /** Id of the call that created the batch; the reservation has this id. */
   readonly callId: string;
   readonly facts: CallFacts;
-  /** The budgets that it counts in; undefined where nothing is reserved. */
+  /** Budgets of the reservation; undefined without one. */
   readonly budgets?: readonly { readonly id: string; readonly until?: number }[];
 }
 
-/** What a provider registers that takes batches. */
+/** Registration of a provider that supports batches. */
 export interface BatchOffer extends Offer {
   readonly wire: 'openai' | 'anthropic' | 'gemini';
-  /** The formats of its requests, by dialect: how the path ends that such a request is sent to by itself, below the base URL. */
+  /** Request formats by dialect: the path below the base URL for a single request of that format. */
   readonly paths: Readonly<Record<string, string>>;
-  /** What the addresses of its batches and files end with after a `?`, where lines of files name those `paths` as well. */
+  /** Query string of batch and file URLs, for vendors where lines of files also contain `paths`. */
   readonly query?: string | undefined;
-  /** What tokens cost as a part of what they cost in a call by itself; fees are not less. A tier `batch` of a price comes before it. */
+  /**
+   * Token price in a batch as a fraction of the regular price; fees are not reduced. A `batch` tier of a price takes
+   * precedence.
+   */
   readonly factor: number;
-  /** Reads the response to one request. Throws `StreamFailure` for what is none. */
+  /** Reads the response to one request. Throws `StreamFailure` for an invalid body. */
   response(dialect: string, body: unknown, call: CodecCall): ChatResponse;
 }
 
-/** What opens a realtime websocket at a vendor, or what comes on one: all that is known of a response before it is written. */
+/**
+ * Opens a realtime websocket at a vendor, or describes work on one: everything known about a response before it is
+ * written.
+ */
 export interface RealtimeRequest {
   readonly model: string;
   /**
-   * `open`: the websocket itself. `response`: a response, held before it begins. `transcription`: the transcription of sound, held before
-   * the sound is passed on. `begun` and `transcribed`: the same where the vendor did it before anything was held; they are owed.
+   * `open` is the websocket itself. `response` is a response, reserved before it begins. `transcription` is a
+   * transcription, reserved before the audio is passed on. `begun` and `transcribed` are the same, started by the
+   * vendor before a reservation; they are charged afterwards.
    */
   readonly kind: 'open' | 'response' | 'begun' | 'transcription' | 'transcribed';
-  /** What the gateway has of it. */
+  /** Id of the gateway's state for it. */
   readonly ticket: string;
-  /** The tokens that the model is to read, estimated. */
+  /** Estimated input tokens. */
   readonly text: number;
   readonly audio: number;
   readonly images: number;
-  /** The tokens that it may write at most; null for as many as the model can, or as money is left for. */
+  /** Output token limit; null if only the model or the remaining budget limits it. */
   readonly max_tokens: number | null;
-  /** Whether it may speak. */
+  /** True if the response may contain audio. */
   readonly speaks: boolean;
 }
 
-/** What came of it. */
+/** Result of a {@link RealtimeRequest}. */
 export interface RealtimeResponse {
-  /** The websocket that was opened, and where. */
+  /** Opened websocket and its target. */
   readonly socket?: Pick<AttemptResponse, 'send' | 'body' | 'destroy'>;
   readonly target?: Target;
 }
 
-/** What a provider registers whose vendor has OpenAI's realtime websocket. */
+/** Registration of a provider with OpenAI's realtime websocket. */
 export interface RealtimeOffer extends Offer {
-  /** Below the base URL. */
+  /** Path below the base URL. */
   path(model: string): string;
 }
 
@@ -224,7 +234,7 @@ declare module '../../../contract/call.ts' {
   }
 }
 
-/** What a usage says that a call cost, in US dollars. */
+/** Cost of a call in US dollars, from its usage. */
 export function readCost(usage: JsonObject | undefined): number | undefined {
   const cost = usage?.['cost'];
   return typeof cost === 'number' ? cost : undefined;

@@ -1,7 +1,7 @@
 import type { Provider } from '../../../contract/index.ts';
 import type { TurnOrderConfig } from './turn-order.ts';
 
-/** A provider's part of the configuration, as `PROVIDER_OPTIONS` describes it. */
+/** Configuration of a provider, as described by `PROVIDER_OPTIONS`. */
 export interface ProviderConfig {
   readonly apiKey?: string | undefined;
   readonly apiKeys?: readonly { readonly name: string; readonly key: string; readonly weight?: number }[] | undefined;
@@ -17,6 +17,6 @@ export interface ProviderConfig {
   readonly affinity?: string | undefined;
   readonly remoteMedia?: 'allow' | 'refuse' | undefined;
   readonly countFactor?: number | undefined;
-  /** Of providers that have {@link TURN_ORDER_OPTION}. */
+  /** For providers with {@link TURN_ORDER_OPTION}. */
   readonly turnOrder?: TurnOrderConfig | undefined;
 }

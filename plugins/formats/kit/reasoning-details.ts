@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, type ReasoningDetail, readArray, readString } from '../../../contract/index.ts';
 
-/** Whose format a piece of reasoning is, by the words of relays that pass on reasoning of several vendors (OpenRouter's). */
+/** Formats of reasoning details by the names that relays of several vendors use (OpenRouter's). */
 const FORMATS: ReadonlyMap<unknown, string> = new Map([
   ['anthropic-claude-v1', 'anthropic'],
   ['openai-responses-v1', 'responses'],
@@ -10,11 +10,14 @@ const FORMATS: ReadonlyMap<unknown, string> = new Map([
 ]);
 const WORDS: ReadonlyMap<string, string> = new Map([...FORMATS].map(([word, format]) => [format, String(word)]));
 
-/** Of a relay's reasoning that does not say whose it is; only a relay gets it back. */
+/** Relay reasoning without a known format; only a relay gets it back. */
 const UNKNOWN = 'unknown';
 const KIND = /^reasoning\.(text|summary|encrypted)$/;
 
-/** A relay's `reasoning_details` (`{type: 'reasoning.text', format: 'anthropic-claude-v1', …}`) in the canonical form. */
+/**
+ * Reads a relay's `reasoning_details` (`{type: 'reasoning.text', format: 'anthropic-claude-v1', …}`) into the
+ * canonical form.
+ */
 export function readRelayDetails(value: unknown): readonly ReasoningDetail[] {
   return readArray(value).flatMap((detail) => (isObject(detail) ? (readDetail(detail) ?? []) : []));
 }
@@ -38,8 +41,8 @@ function readDetail(detail: JsonObject): ReasoningDetail | undefined {
 }
 
 /**
- * Canonical details as a relay has them: those whose format the model behind it reads, and what only the relay understands. What a
- * client kept in the relay's own words goes back in them.
+ * Writes canonical details in a relay's form: those in `formats`, which the model reads, and those that only the
+ * relay understands. Details that a client kept in the relay's form pass unchanged.
  */
 export function writeRelayDetails(details: unknown, formats: readonly string[]): readonly JsonObject[] {
   return readArray(details).flatMap((detail, index): readonly JsonObject[] => {
@@ -62,7 +65,7 @@ export function writeRelayDetails(details: unknown, formats: readonly string[]):
   });
 }
 
-/** The readable text of canonical or relayed details, for vendors that want a model's thinking back as plain text. */
+/** Readable text of canonical or relay details, for vendors that take a model's thinking back as plain text. */
 export function textOfDetails(details: unknown): string | undefined {
   const texts = readArray(details).map((detail) =>
     isObject(detail) ? (readString(detail['text']) ?? readString(detail['summary']) ?? '') : '',

@@ -1,7 +1,7 @@
 import type { Schema } from '../../../contract/index.ts';
 import { isObject } from '../../../contract/index.ts';
 
-/** Strings of the formats that people check; every other format is free text. */
+/** Samples of common string formats; any other format is free text. */
 const FORMAT_SAMPLE: Readonly<Record<string, string>> = Object.freeze({
   date: '1970-01-01',
   time: '00:00:00Z',
@@ -15,15 +15,15 @@ const FORMAT_SAMPLE: Readonly<Record<string, string>> = Object.freeze({
   hostname: 'example.invalid',
 });
 
-/** Deeper than any schema a model is asked for; ends recursive ones. */
+/** Deeper than any practical schema; ends recursive ones. */
 const MAX_DEPTH = 32;
 
 /**
- * The smallest value that fits a JSON Schema, with `text` wherever a free string is asked for: how a provider without a
- * model (`echo`) answers `response_format: json_schema`. Required properties are filled (all of them, when the schema
- * requires none), enums give their first value, numbers their least, arrays their fewest items, nullable things a value.
- * Solves types, bounds, `const`, `enum`, local `$ref`, the first branch of `anyOf`/`oneOf`, and `allOf` by merging;
- * `pattern`, `not` and conditions are not solved.
+ * Returns the smallest value that fits a JSON Schema, with `text` for free strings. A provider without a model
+ * (`echo`) answers `response_format: json_schema` with it. Required properties are filled, or all if none is
+ * required. Enums give their first value, numbers their minimum, arrays their fewest items, nullable fields a value.
+ * Supports types, bounds, `const`, `enum`, local `$ref`, the first branch of `anyOf`/`oneOf`, and merged `allOf`.
+ * `pattern`, `not` and conditions are not supported.
  */
 export function minimalInstance(schema: Schema, text: string): unknown {
   return instance(schema, { root: schema, text, index: 0 }, 0);
@@ -32,7 +32,7 @@ export function minimalInstance(schema: Schema, text: string): unknown {
 interface Making {
   readonly root: Schema;
   readonly text: string;
-  /** Position in a list of several, so that unique items differ. */
+  /** Position in a list, so that unique items differ. */
   readonly index: number;
 }
 
@@ -62,7 +62,7 @@ function instance(node: unknown, making: Making, depth: number): unknown {
   }
 }
 
-/** Follows references and merges branches until what is left says what the value is. */
+/** Follows references and merges branches into one schema with a definite type. */
 function flatten(node: Schema, root: Schema, hops: number): Schema {
   if (hops > MAX_DEPTH) return {};
   const { $ref, allOf, anyOf, oneOf, ...rest } = node;

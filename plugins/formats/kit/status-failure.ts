@@ -13,16 +13,14 @@ const CLASS_BY_STATUS: Readonly<Record<number, FailureClass>> = Object.freeze({
   529: 'overloaded',
 });
 
-/**
- * What an error status means where the vendor tells nothing better. `better` is what its own error codes say and wins.
- */
+/** Failure for an error status. `better` comes from the vendor's own error codes and takes precedence. */
 export function failureOfStatus(
   status: number,
   message: string,
   headers: ResponseHeaders,
   better: Partial<UpstreamFailure> = {},
 ): UpstreamFailure {
-  // Redirects are never followed: one is an error on the vendor's side, not of the request.
+  // Redirects are never followed: a redirect is the vendor's error, not the request's.
   const fallback = status >= 400 && status < 500 ? 'invalid_request' : 'upstream_error';
   const retryAfterMs = readRetryAfter(headers);
   return {
@@ -33,7 +31,7 @@ export function failureOfStatus(
   };
 }
 
-/** Hints longer than a day are as good as none, and may be a date in other units. */
+/** Longer hints are useless, and may be a date in other units. */
 const MAX_MS = 24 * 3_600_000;
 
 const GO_UNIT_MS: Readonly<Record<string, number>> = Object.freeze({
@@ -46,16 +44,16 @@ const GO_UNIT_MS: Readonly<Record<string, number>> = Object.freeze({
   ns: 0.000001,
 });
 
-/** Where vendors say it in words only. A hint, never a class, is read from text. */
+/** Retry hints in messages, for vendors without another. Text gives a hint, never a class. */
 const IN_WORDS: readonly RegExp[] = Object.freeze([
   /try again in ((?:\d+(?:\.\d+)?(?:h|ms|m|s))+)/i,
   /retry after (\d+(?:\.\d+)?) ?(?:s\b|seconds)/i,
 ]);
 
 /**
- * Milliseconds until a retry may succeed, from `retry-after-ms`, `retry-after` (seconds or a date), the body
- * (OpenRouter's `availability`, google.rpc's RetryInfo), the reset of a used-up limit, or the message. Garbage, the
- * past and more than a day are no hint.
+ * Milliseconds until a retry may succeed. Sources: `retry-after-ms`, `retry-after` (seconds or a date), the body
+ * (OpenRouter's `availability`, google.rpc's RetryInfo), the reset of an exhausted limit, or the message. Invalid
+ * values, past times and more than a day are ignored.
  */
 export function readRetryAfter(headers: ResponseHeaders, body?: unknown): number | undefined {
   return (
@@ -67,7 +65,7 @@ export function readRetryAfter(headers: ResponseHeaders, body?: unknown): number
   );
 }
 
-/** Milliseconds of a Go duration such as `6m0s`, `7.66s`, `100ms` or `1h2m3s`. */
+/** Parses a Go duration such as `6m0s`, `7.66s`, `100ms` or `1h2m3s` to milliseconds. */
 export function parseGoDuration(text: string): number | undefined {
   if (!/^(?:\d+(?:\.\d+)?(?:h|ms|us|µs|ns|m|s))+$/.test(text)) return undefined;
   let ms = 0;
@@ -82,7 +80,7 @@ function readSecondsOrDate(value: string | undefined, date: string | undefined):
   const seconds = number(value);
   if (seconds !== undefined) return bounded(seconds * 1000);
   const until = /[a-z]{3}/i.test(value) ? Date.parse(value) : Number.NaN;
-  // Against the vendor's own clock where it is told: this machine's may be wrong.
+  // Relative to the vendor's own clock if it sends one: this machine's clock may be wrong.
   const now = Date.parse(date ?? '') || Date.now();
   return Number.isFinite(until) ? bounded(until - now) : undefined;
 }
@@ -98,7 +96,7 @@ function readBodyHint(body: unknown): number | undefined {
   return isObject(info) ? bounded(parseGoDuration(String(info['retryDelay']))) : undefined;
 }
 
-/** The reset of the limit that is used up; where that cannot be told, the sooner one. */
+/** Reset of the exhausted limit; the sooner one if that is unknown. */
 function readReset(headers: ResponseHeaders): number | undefined {
   const resets = ['requests', 'tokens'].flatMap((limit) => {
     const text = headers[`x-ratelimit-reset-${limit}`];

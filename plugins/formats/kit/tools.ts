@@ -11,36 +11,38 @@ import {
 } from '../../../contract/index.ts';
 import { invalid } from './content.ts';
 
-/** What every vendor takes as the name of a tool. */
+/** Tool names that every vendor accepts. */
 export const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** A function tool of a request, checked. */
+/** Validated function tool of a request. */
 export interface FunctionTool {
   readonly name: string;
   readonly description?: string;
   readonly parameters?: Schema;
   readonly strict: boolean;
-  /** The tool as it came, with whatever else a vendor takes. */
+  /** Original tool, including vendor fields. */
   readonly source: Readonly<Record<string, unknown>>;
   readonly at: string;
 }
 
-/** What the model may do with its tools; `only` narrows them. */
+/** Permitted use of tools; `only` restricts them. */
 export interface ToolMode {
   readonly mode: 'none' | 'auto' | 'required';
   readonly only?: readonly string[];
 }
 
-/** What the answer's text must be; `schema` is absent where the caller gave none. */
+/** Format of the response text; `schema` is absent if the caller sent none. */
 export type AnswerFormat =
   | { readonly kind: 'text' }
   | { readonly kind: 'json' }
   | { readonly kind: 'schema'; readonly name: string; readonly description?: string; readonly schema: Schema };
 
-/** The tool that codecs add where a vendor forms JSON only as a call's arguments; a caller's tool cannot have this name. */
+/**
+ * Tool that codecs add for vendors that form JSON only as arguments of a call. A caller's tool cannot have this name.
+ */
 export const ANSWER_TOOL = 'tollgate_json_answer';
 
-/** The function tools of a request. Throws `invalid_request` for other kinds, bad names and names that occur twice. */
+/** Function tools of a request. Throws `invalid_request` for other kinds, invalid names and duplicates. */
 export function readTools(input: ChatRequest): readonly FunctionTool[] {
   const tools: unknown = input.tools ?? [];
   if (!Array.isArray(tools)) throw invalid('tools', 'must be an array');
@@ -70,7 +72,7 @@ export function readTools(input: ChatRequest): readonly FunctionTool[] {
   });
 }
 
-/** The tool choice in one shape, `auto` when there is none. Throws `invalid_request` when it names no tool of the request. */
+/** Tool choice in one shape; default: `auto`. Throws `invalid_request` for a name that is not a tool of the request. */
 export function readToolChoice(input: ChatRequest, tools: readonly FunctionTool[]): ToolMode {
   const choice: unknown = input.tool_choice ?? 'auto';
   if (choice === 'none' || choice === 'auto') return { mode: choice };
@@ -99,7 +101,7 @@ function namesOf(choices: readonly unknown[]): readonly string[] {
   });
 }
 
-/** The response format in one shape, `text` when there is none. Throws `invalid_request` for an unknown type. */
+/** Response format in one shape; default: `text`. Throws `invalid_request` for an unknown type. */
 export function readAnswerFormat(input: ChatRequest): AnswerFormat {
   const format: unknown = input.response_format ?? { type: 'text' };
   const type = isObject(format) ? format['type'] : undefined;
@@ -125,8 +127,8 @@ export function readAnswerFormat(input: ChatRequest): AnswerFormat {
 const HASH_LENGTH = 16;
 
 /**
- * A tool call's id in the alphabet that every vendor takes (`A-Z a-z 0-9 _ -`, at most `maxLength` characters). An id that
- * fits stays as it is; any other gets a hash of the whole, so the call and its result, translated apart, still match.
+ * Converts the id of a tool call to characters that every vendor accepts (`A-Z a-z 0-9 _ -`, at most `maxLength`). A
+ * valid id stays unchanged. Any other id gets a hash of the whole, so that a call and its result still match.
  */
 export function toolCallId(id: string, maxLength: number): string {
   if (/^[A-Za-z0-9_-]+$/.test(id) && id.length <= maxLength) return id;
@@ -135,7 +137,7 @@ export function toolCallId(id: string, maxLength: number): string {
   return `${readable}_${hash}`;
 }
 
-/** The tools that a conversation called, for vendors that refuse calls in the history of a request that declares none. */
+/** Tools called in a conversation, for vendors that reject calls in the history of a request that declares none. */
 export function toolsOfHistory(messages: readonly ChatMessage[]): readonly Tool[] {
   const names = messages
     .flatMap((message) => readArray(message.tool_calls))

@@ -9,29 +9,29 @@ import {
   type Schema,
 } from '../../../contract/index.ts';
 
-/** The order of turns that a model's vendor accepts. */
+/** Order of turns that a model's vendor accepts. */
 export interface TurnOrder {
   /**
-   * `anywhere`: as the caller sent them. `first`: leading ones are joined into one, later ones are moved into user turns. `none`: all are
-   * moved.
+   * `anywhere`: order of the caller. `first`: leading system messages are joined, later ones move into user turns.
+   * `none`: all move.
    */
   readonly systemMessages: 'anywhere' | 'first' | 'none';
-  /** `user-or-tool`: a conversation that ends otherwise gets a user turn, unless the model continues the assistant's turn. */
+  /** `user-or-tool`: adds a final user turn if there is none, except where the model continues the assistant's turn. */
   readonly lastRole: 'any' | 'user-or-tool';
-  /** Joins neighbours of one role, and separates a tool's result from the user turn after it. */
+  /** Joins adjacent turns of one role, and separates a tool result from the user turn after it. */
   readonly alternate: boolean;
 }
 
-/** The option `turnOrder` of a provider. */
+/** Option `turnOrder` of a provider. */
 export interface TurnOrderConfig extends Partial<TurnOrder> {
-  /** By the beginning of a model's name, or `*`; the longest one that fits wins. */
+  /** By prefix of the model name, or `*`; the longest match wins. */
   readonly models?: Readonly<Record<string, Partial<TurnOrder>>>;
 }
 
-/** The order of vendors that accept what OpenAI accepts. */
+/** Order of vendors that accept what OpenAI accepts. */
 export const ANY_ORDER: TurnOrder = Object.freeze({ systemMessages: 'anywhere', lastRole: 'any', alternate: false });
 
-/** The order of servers whose models have chat templates. */
+/** Order of servers whose models have chat templates. */
 export const TEMPLATE_ORDER: TurnOrder = Object.freeze({
   systemMessages: 'first',
   lastRole: 'user-or-tool',
@@ -41,7 +41,7 @@ export const TEMPLATE_ORDER: TurnOrder = Object.freeze({
 /** Models whose chat templates raise an error unless user and assistant alternate. */
 const ALTERNATING = /(?:mis|minis|mix)tral|(?:dev|code|magi)stral|gemma|llama-?2\b/i;
 
-/** The order of a model behind a server of chat templates, as its name says. */
+/** Order of a model behind a server with chat templates, by its name. */
 export function templateOrder(model: string): TurnOrder {
   return ALTERNATING.test(model) ? { ...TEMPLATE_ORDER, alternate: true } : TEMPLATE_ORDER;
 }
@@ -85,13 +85,13 @@ function optionOf(rules: Readonly<Record<string, Schema>>) {
   } satisfies Readonly<Record<string, Schema>>);
 }
 
-/** The option of vendors of OpenAI's chat completions. */
+/** Option for vendors of OpenAI's chat completions. */
 export const TURN_ORDER_OPTION = optionOf(RULES);
 
-/** The option of vendors whose own format keeps system texts apart from messages, and alternates by itself. */
+/** Option for vendors whose own format keeps system texts apart from messages and alternates turns itself. */
 export const SYSTEM_ORDER_OPTION = optionOf({ systemMessages: SYSTEM_MESSAGES });
 
-/** Returns the order for each model: the operator's over the vendor's. */
+/** Returns the order for each model; the operator's configuration overrides the vendor's. */
 export function readTurnOrder(
   { models = {}, ...own }: TurnOrderConfig = {},
   vendor: (model: string) => TurnOrder = () => ANY_ORDER,
@@ -103,27 +103,26 @@ export function readTurnOrder(
   };
 }
 
-/** How a codec's wire and models take part in the order. */
+/** Properties of the codec's wire and model for the order. */
 export interface OrderOptions {
-  /** Whether the wire keeps system texts apart from messages: later ones are moved, leading ones stay as they are. */
+  /** True if the wire keeps system texts apart from messages: leading ones stay unchanged, later ones move. */
   readonly isApart: boolean;
-  /** Whether the model continues an assistant's turn at the end. */
+  /** True if the model continues a final assistant turn. */
   readonly continues: boolean;
 }
 
-/** A request in order. */
+/** Request with ordered turns. */
 export interface Ordered {
-  /** The same object where nothing changed. */
+  /** Same object if nothing changed. */
   readonly request: ChatRequest;
-  /** What was changed, for `x-tollgate-dropped`. */
+  /** Changed fields, for `x-tollgate-dropped`. */
   readonly dropped: readonly string[];
-  /** An error about a place of this request as one about the same place of the original request. */
+  /** Converts an error about a position in this request to the same position in the original request. */
   atOrigin(thrown: unknown): unknown;
 }
 
 const CLOSING = 'Continue.';
 
-/** Puts the turns of a request in order. */
 export function orderTurns(request: ChatRequest, order: TurnOrder, options: OrderOptions): Ordered {
   const rule = options.isApart && order.systemMessages === 'anywhere' ? 'first' : order.systemMessages;
   if (rule === 'anywhere' && order.lastRole === 'any') return { request, dropped: [], atOrigin: (thrown) => thrown };
@@ -146,27 +145,27 @@ export function orderTurns(request: ChatRequest, order: TurnOrder, options: Orde
   };
 }
 
-/** Whether the caller asks the model to continue the last message: Mistral's and DeepSeek's `prefix`, vLLM's field. */
+/** Returns true if the caller wants the last message continued: `prefix` of Mistral and DeepSeek, or vLLM's field. */
 function isContinued(last: ChatMessage, request: ChatRequest): boolean {
   return last['prefix'] === true || request['continue_final_message'] === true;
 }
 
-/** A message with what it was made of. */
+/** Message with the sources of its parts. */
 interface Slot {
   readonly message: ChatMessage;
   readonly sources: readonly Source[];
 }
 
 interface Source {
-  /** Of the message in the original request. */
+  /** Index of the message in the original request. */
   readonly index: number;
-  /** The first of its parts in the new content. */
+  /** Index of its first part in the new content. */
   readonly from: number;
-  /** Whether its parts are others than in the original request. */
+  /** True if its parts differ from those of the original request. */
   readonly isMoved?: boolean;
 }
 
-/** A system message on its way into a user turn. */
+/** System message that moves into a user turn. */
 interface MovedText {
   readonly index: number;
   readonly parts: readonly ContentPart[];
@@ -201,7 +200,7 @@ function placeSystemMessages(
       slots.push(userTurn(waiting, slotOf(message, index)));
       waiting = [];
     } else {
-      // A result belongs to the call before it; any other turn was written after the system message.
+      // A result belongs to the call before it; any other turn follows the system message.
       if (message.role !== 'tool') addTurn();
       slots.push(slotOf(message, index));
     }
@@ -210,7 +209,7 @@ function placeSystemMessages(
   return { slots, isMoved };
 }
 
-/** Leading system messages as one; those without words are left out. */
+/** Joins leading system messages; those without text are omitted. */
 function joinSystem(head: readonly Slot[]): Slot {
   const speaking = head.filter(({ message: { content } }) => content && content.length > 0);
   const [first = head[0], ...others] = speaking;
@@ -218,7 +217,7 @@ function joinSystem(head: readonly Slot[]): Slot {
   return others.reduce(joinSlots, first);
 }
 
-/** One slot of two, with the fields of the first. */
+/** Joins two slots; the fields are those of the first. */
 function joinSlots(one: Slot, other: Slot): Slot {
   const from = partsOf(one.message.content).length;
   return {
@@ -227,7 +226,7 @@ function joinSlots(one: Slot, other: Slot): Slot {
   };
 }
 
-/** A user turn that begins with moved messages. */
+/** User turn that begins with moved messages. */
 function userTurn(moved: readonly MovedText[], user?: Slot): Slot {
   const reminders = moved.map(({ index, parts }): Slot => {
     const [first, ...others] = parts;
@@ -243,7 +242,7 @@ function userTurn(moved: readonly MovedText[], user?: Slot): Slot {
 const TAG = 'system-reminder';
 const OWN_TAGS = /<(?=\/?\s*system-reminder)/gi;
 
-/** The words of a system message in tags, with the marks for a cache; then its parts that are no text. */
+/** Text of a system message in tags, with its cache marks, then its other parts. */
 function movedParts(message: ChatMessage): readonly ContentPart[] {
   const parts = partsOf(message.content);
   const texts = parts.flatMap((part) => (part.type === 'text' ? (readString(part['text']) ?? []) : []));
@@ -261,7 +260,7 @@ function partsOf(content: ChatMessage['content']): readonly ContentPart[] {
   return readArray(content) as readonly ContentPart[];
 }
 
-/** Two contents as one: a text where both are. */
+/** Joins two contents: a text if both are texts. */
 function joinContent(one: ChatMessage['content'], other: ChatMessage['content']): ChatMessage['content'] {
   if (!one || one.length === 0) return other;
   if (!other || other.length === 0) return one;
@@ -289,10 +288,12 @@ function originOf(param: string, slots: readonly Slot[]): string {
   return source.isMoved ? place : `${place}[${index - source.from}]${rest}`;
 }
 
-/** Said by the assistant between a tool's result and a user turn. */
+/** Assistant message between a tool result and a user turn. */
 const BRIDGE: ChatMessage = Object.freeze({ role: 'assistant', content: 'OK.' });
 
-/** Messages whose neighbours have different roles. The same array where they do already. */
+/**
+ * Merges or separates messages so that adjacent ones have different roles. Returns the same array if they already do.
+ */
 export function alternateTurns(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   const turns: ChatMessage[] = [];
   for (const message of messages) {
@@ -305,7 +306,7 @@ export function alternateTurns(messages: readonly ChatMessage[]): readonly ChatM
   return turns.length === messages.length && turns.every((turn, at) => turn === messages[at]) ? messages : turns;
 }
 
-/** Names under which servers have the text of a model's thinking. */
+/** Fields in which servers return the text of a model's thinking. */
 const THINKING: readonly string[] = Object.freeze(['reasoning_content', 'reasoning']);
 
 function joinMessages(one: ChatMessage, other: ChatMessage): ChatMessage {

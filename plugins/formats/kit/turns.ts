@@ -2,13 +2,13 @@ import type { ChatMessage, ContentPart, JsonObject, TextPart } from '../../../co
 import { isObject, parseJson } from '../../../contract/index.ts';
 import { invalid, type Located, readParts, textOf } from './content.ts';
 
-/** A tool call of the history, checked. */
+/** Validated tool call of the history. */
 export interface CalledTool {
   readonly id: string;
   readonly name: string;
-  /** JSON text as the model wrote it: perhaps not JSON at all. */
+  /** JSON text as written by the model, which may be invalid. */
   readonly arguments: string;
-  /** The call as it came, with whatever else a vendor hung on it. */
+  /** Original call, including vendor fields. */
   readonly source: JsonObject;
   readonly at: string;
 }
@@ -27,18 +27,18 @@ export type Turn =
       readonly calls: readonly CalledTool[];
       readonly message: ChatMessage;
     }
-  /** All results of the assistant turn before, in the order of its calls. */
+  /** All results of the preceding assistant turn, in the order of its calls. */
   | { readonly kind: 'results'; readonly results: readonly ToolResult[] };
 
 export interface Conversation {
-  /** System and developer texts wherever they stood, in order. */
+  /** System and developer texts at any position, in order. */
   readonly system: readonly Located<TextPart>[];
   readonly turns: readonly Turn[];
 }
 
 /**
- * Reads messages for vendors that keep instructions apart and pair tool calls with results strictly. Throws
- * `invalid_request` where OpenAI refuses too: a call without its result, a result without its call.
+ * Reads messages for vendors that keep instructions apart and pair tool calls with results strictly. Like OpenAI,
+ * throws `invalid_request` for a call without its result or a result without its call.
  */
 export function readConversation(messages: readonly ChatMessage[]): Conversation {
   const system: Located<TextPart>[] = [];
@@ -64,7 +64,7 @@ export function readConversation(messages: readonly ChatMessage[]): Conversation
   return { system, turns };
 }
 
-/** The arguments of a call as an object; what is not a JSON object is kept under `arguments`, so nothing is lost. */
+/** Arguments of a call as an object. Any other value is kept under `arguments`, so that nothing is lost. */
 export function parseArguments(text: string): JsonObject {
   if (text.trim() === '') return {};
   const value = parseJson(text);

@@ -1,8 +1,8 @@
-/** How vendors with OpenAI's chat completions go on with an answer that was begun. */
+/** Continuation of an interrupted response at vendors with OpenAI's chat completions. */
 import { type Continuation, type HttpRequest, readArray, readObject, type Schema } from '../../../contract/index.ts';
 import type { Differences } from './types.ts';
 
-/** The request with `prefix: true` at the answer that was begun, as DeepSeek and Mistral have it. */
+/** Adds `prefix: true` to the interrupted response, as DeepSeek and Mistral require. */
 export function withPrefix(request: HttpRequest): HttpRequest {
   const body = readObject(request.body);
   const messages = readArray(body['messages']);
@@ -10,11 +10,11 @@ export function withPrefix(request: HttpRequest): HttpRequest {
   return { ...request, body: { ...body, messages: [...messages.slice(0, -1), last] } };
 }
 
-/** How servers that stand for many models go on with a begun answer, by the operator's word for it. */
+/** Continuations for servers of many models, by the value of the operator's option. */
 const WAYS_TO_CONTINUE: Readonly<Record<string, Continuation>> = Object.freeze({
   last_message: {},
   prefix: { write: withPrefix },
-  // Of vLLM and SGLang, which begin a new answer otherwise.
+  // For vLLM and SGLang, which otherwise start a new response.
   continue_final_message: {
     write: (request) => ({
       ...request,
@@ -23,7 +23,7 @@ const WAYS_TO_CONTINUE: Readonly<Record<string, Continuation>> = Object.freeze({
   },
 });
 
-/** Of vendors whose models differ in it. */
+/** Option for vendors whose models differ in this. */
 export const CONTINUE_OPTION = Object.freeze({
   continues: {
     enum: Object.keys(WAYS_TO_CONTINUE),
@@ -32,7 +32,7 @@ export const CONTINUE_OPTION = Object.freeze({
   },
 } satisfies Readonly<Record<string, Schema>>);
 
-/** What the operator said of it. */
+/** Continuation configured by the operator. */
 export function continuesAs(way: unknown): Pick<Differences, 'continues'> {
   const known = typeof way === 'string' ? WAYS_TO_CONTINUE[way] : undefined;
   return known ? { continues: () => known } : {};

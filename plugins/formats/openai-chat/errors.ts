@@ -8,7 +8,7 @@ import {
 import { readRetryAfter } from '../kit/index.ts';
 import type { ErrorRules, VendorError } from './types.ts';
 
-/** Classes by code or type. `invalid_request_error` and the like are not here: some vendors say so for everything. */
+/** Classes by code or type. `invalid_request_error` and the like are missing: some vendors use them for every error. */
 const CODES: Readonly<Record<string, FailureClass>> = Object.freeze({
   invalid_api_key: 'authentication',
   authentication: 'authentication',
@@ -77,7 +77,7 @@ const STATUS: Readonly<Record<number, FailureClass>> = Object.freeze({
   529: 'overloaded',
 });
 
-/** The one place where a class is read from text: no vendor but OpenAI has a code for a prompt that is too long. */
+/** Classes are read from text only here: no vendor but OpenAI has a code for a prompt that is too long. */
 const CONTEXT_LENGTH: readonly RegExp[] = Object.freeze([
   /exceeds? the (available )?context (window|size)/i, // OpenAI, llama.cpp
   /prompt is too long/i, // Anthropic behind a relay
@@ -94,7 +94,7 @@ const CONTEXT_LENGTH: readonly RegExp[] = Object.freeze([
 ]);
 const CONTEXT_STATUS: ReadonlySet<number> = new Set([400, 413, 422]);
 
-/** Of these a vendor's code says a limit, a balance or a key; only its words say that it is about this request. */
+/** Errors whose vendor code names a limit, a balance or a key. Only the message shows that the request is the cause. */
 const ABOUT_REQUEST: readonly {
   readonly status: readonly number[];
   readonly text: RegExp;
@@ -105,13 +105,13 @@ const ABOUT_REQUEST: readonly {
   { status: [403], text: /\binput was flagged\b|\bflagged (?:by|as|for)\b/i, is: 'content_filter' }, // OpenRouter and others
 ]);
 
-/** Whether a vendor names what its moderation found, as OpenRouter does: its code is that of a refused key. */
+/** Returns true if a vendor lists reasons of its moderation, as OpenRouter does with the code for a rejected key. */
 function isModerated({ fields }: VendorError): boolean {
   const metadata = isObject(fields['metadata']) ? fields['metadata'] : {};
   return Array.isArray(metadata['reasons']);
 }
 
-/** The class of an error response, its message and when to try again. */
+/** Class of an error response, its message and the time of a retry. */
 export function classifyError(
   status: number,
   body: unknown,
@@ -140,7 +140,7 @@ function classOf(error: VendorError, status: number, headers: ResponseHeaders, r
   for (const table of [rules.codes ?? {}, CODES]) {
     const code = error.codes.find((name) => Object.hasOwn(table, name));
     const found = code === undefined ? undefined : table[code];
-    // "server_error" says less than a status of overload does.
+    // A status of overload is more exact than "server_error".
     if (found && !(code === 'server_error' && STATUS[status] === 'overloaded')) return found;
   }
   if (CONTEXT_STATUS.has(status) && CONTEXT_LENGTH.some((pattern) => pattern.test(error.message))) {
@@ -197,7 +197,7 @@ function location(detail: unknown): string | undefined {
   return names.length > 0 ? names.join('.') : undefined;
 }
 
-/** One line of at most 2,000 characters; a page of HTML says nothing. */
+/** Reduces a message to one line of at most 2,000 characters; an HTML page becomes empty. */
 function plain(message: string): string {
   if (/^\s*<(!doctype|html|head|body)/i.test(message)) return '';
   return message.replace(/\s+/g, ' ').trim().slice(0, 2000);

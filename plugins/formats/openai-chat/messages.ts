@@ -14,7 +14,7 @@ import type { Differences, FileRules, RoleRules, Variant } from './types.ts';
 
 type ToolIds = NonNullable<Differences['toolIds']>;
 
-/** What a vendor takes in messages, worked out once. */
+/** Rules of a vendor for messages, compiled once. */
 interface MessageRules extends Pick<Differences, 'detailFormats'> {
   readonly roles: RoleRules;
   readonly replay: NonNullable<Differences['replay']>;
@@ -22,29 +22,32 @@ interface MessageRules extends Pick<Differences, 'detailFormats'> {
   readonly cacheMarks: boolean;
   readonly files: FileRules;
   readonly media: readonly string[];
-  /** The fields of a message that stay; others (a native vendor's signatures, say) stay behind. */
+  /** Message fields to send; others, such as another vendor's signatures, are removed. */
   readonly kept: ReadonlySet<string>;
-  /** On the Responses API results of tools may hold images, and earlier reasoning goes back: its writer picks what it takes. */
+  /** The Responses API accepts images in tool results and earlier reasoning; its writer selects what it needs. */
   readonly isForResponses: boolean;
 }
 
-/** Fields of a message that vendors of this wire know. */
+/** Message fields that vendors of this wire know. */
 const MESSAGE_FIELDS: readonly string[] =
   'role content name tool_calls tool_call_id refusal function_call audio prefix'.split(' ');
 
-/** What the writer of the Responses API reads, too. */
+/** Additional fields for the writer of the Responses API. */
 const RESPONSES_FIELDS: readonly string[] = ['reasoning_details', 'order', 'dialect_fields'];
 
-/** For vendors that name no limit: others' ids have characters that some refuse, or a signature of thousands of characters. */
+/**
+ * Default for vendors without a documented limit. Other vendors' ids have characters that some reject, or a signature
+ * of thousands of characters.
+ */
 export const TOOL_IDS = Object.freeze({ valid: /^[A-Za-z0-9_-]{1,64}$/, length: 40 });
 
-/** For vendors that have no documents. */
+/** For vendors without document support. */
 export const NO_FILES: FileRules = Object.freeze({ data: [] });
 
-/** What stands in a tool's result all of which is images and files. */
+/** Text for a tool result that contains only images and files. */
 const ELSEWHERE = 'The result follows in the next user message.';
 
-/** The rules for messages of requests that fit a variant, or none. */
+/** Message rules for requests that match a variant, or none. */
 export function messageRules(differences: Differences, variant: Variant | undefined): MessageRules {
   const {
     replay = 'drop',
@@ -65,8 +68,8 @@ export function messageRules(differences: Differences, variant: Variant | undefi
 }
 
 /**
- * Messages as the vendor takes them: roles, earlier thinking, tool call ids, documents. Images and files in tools' results follow in
- * one user message after the results of their turn. Adds what is left out to `left`.
+ * Adapts messages to the vendor: roles, earlier thinking, tool call ids, documents. Images and files in tool results
+ * follow in one user message after the results of their turn. Adds the names of dropped parts to `left`.
  */
 export function mapMessages(
   messages: readonly ChatMessage[],
@@ -90,7 +93,7 @@ export function mapMessages(
   return mapped;
 }
 
-/** A tool's result with its text alone; what else it holds is added to `media`, with a head that names the call. */
+/** Reduces a tool result to its text. Other parts are added to `media`, after a heading with the call's id. */
 function withoutMedia(message: ChatMessage, media: ContentPart[]): ChatMessage {
   const { content, tool_call_id: id } = message;
   if (!Array.isArray(content)) return message;
@@ -102,7 +105,7 @@ function withoutMedia(message: ChatMessage, media: ContentPart[]): ChatMessage {
   return { ...message, content: texts.length > 0 ? texts : ELSEWHERE };
 }
 
-/** The same message where nothing has to change. */
+/** Returns the same message if nothing changes. */
 function mapMessage(
   message: ChatMessage,
   index: number,
@@ -112,23 +115,35 @@ function mapMessage(
 ): ChatMessage {
   const { roles, toolIds } = rules;
   const { role, content, tool_calls: calls, tool_call_id: id } = message;
-  const changes: Record<string, unknown> = {};
+  let changes: Record<string, unknown> | undefined;
+  const change = (field: string, value: unknown): void => {
+    changes ??= {};
+    changes[field] = value;
+  };
   const sentRole = role === 'system' || role === 'developer' ? roles[role] : undefined;
-  if (sentRole !== undefined && sentRole !== role) changes['role'] = sentRole;
-  for (const field in message) if (!rules.kept.has(field)) changes[field] = undefined;
+  if (sentRole !== undefined && sentRole !== role) change('role', sentRole);
+  for (const field in message) if (!rules.kept.has(field)) change(field, undefined);
   if (Array.isArray(content)) {
     const mapped = mapContent(content, index, rules, left);
-    if (mapped !== content) changes['content'] = mapped === '' && calls ? null : mapped;
+    if (mapped !== content) change('content', mapped === '' && calls ? null : mapped);
   }
-  if (!rules.isForResponses && (message.reasoning_content || message.reasoning_details))
-    Object.assign(changes, mapReasoning(message, model, rules, left));
+  if (!rules.isForResponses && (message.reasoning_content || message.reasoning_details)) {
+    const mapped = mapReasoning(message, model, rules, left);
+    for (const field in mapped) change(field, mapped[field]);
+  }
   if (calls?.some((call) => !isPlainCall(call, toolIds)))
-    changes['tool_calls'] = calls.map((call) => plainCall(call, toolIds));
-  if (id !== undefined && !toolIds.valid.test(id)) changes['tool_call_id'] = shortId(id, toolIds.length);
-  return Object.keys(changes).length === 0 ? message : withChanges(message, changes);
+    change(
+      'tool_calls',
+      calls.map((call) => plainCall(call, toolIds)),
+    );
+  if (id !== undefined && !toolIds.valid.test(id)) change('tool_call_id', shortId(id, toolIds.length));
+  return changes ? withChanges(message, changes) : message;
 }
 
-/** Earlier thinking: as text where the vendor wants it, in details where it can read them; what is lost is told. */
+/**
+ * Earlier thinking, as text if the vendor accepts it, or as details that it can read. Lost thinking is reported as
+ * dropped.
+ */
 function mapReasoning(
   message: ChatMessage,
   model: string,
@@ -144,12 +159,12 @@ function mapReasoning(
   return { ...(isReplayed && { [replay]: text }), ...(sent.length > 0 && { reasoning_details: sent }) };
 }
 
-/** Whether a detail holds more than the text of a thought. */
+/** Returns true if a detail contains more than the text of a thought. */
 function isBeyondText(detail: unknown): boolean {
   return isObject(detail) && (typeof detail['data'] === 'string' || typeof detail['signature'] === 'string');
 }
 
-/** The items without marks for a cache that the vendor does not have, and without what is for other formats. */
+/** Removes cache marks that the vendor does not support, and tools of other formats. */
 export function plainTools(tools: readonly unknown[], cacheMarks: boolean): readonly unknown[] {
   const isForeign = (tool: unknown): boolean => isObject(tool) && tool['type'] === 'opaque';
   const isPlain = (tool: unknown): boolean =>
@@ -176,25 +191,25 @@ function isPlainCall(call: ToolCall, toolIds: ToolIds): boolean {
   return Object.keys(call).length === 3 && Object.keys(call.function).length === 2 && call.function.arguments !== '';
 }
 
-/** A tool call without what other vendors hang on it (thought signatures, indices). */
+/** Removes other vendors' additions from a tool call (thought signatures, indices). */
 function plainCall(call: ToolCall, toolIds: ToolIds): ToolCall {
   const id = !toolIds.valid.test(call.id) ? shortId(call.id, toolIds.length) : call.id;
   // oxlint-disable-next-line typescript/no-unnecessary-condition -- callers may send other kinds
   if (call.type !== 'function') return { ...(call as ToolCall), id };
   const { name, arguments: text } = call.function;
-  // Clients of streams that told no arguments send back none, which is no JSON.
+  // Clients of streams without arguments send back an empty string, which is invalid JSON.
   return { id, type: 'function', function: { name, arguments: text === '' ? '{}' : text } };
 }
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-/** An id of `length` letters and digits that is always the same for the same text; at most 64. */
+/** Deterministic id of `length` letters and digits for a text; at most 64. */
 export function shortId(text: string, length: number): string {
   const bytes = createHash('sha512').update(text).digest();
   return Array.from(bytes.subarray(0, length), (byte) => BASE62[byte % 62]).join('');
 }
 
-/** Types of parts with sound or video; a vendor's table says which of them it takes. */
+/** Part types with audio or video; a vendor's table lists the supported ones. */
 export const MEDIA_PARTS = Object.freeze(['input_audio', 'audio_url', 'video_url'] as const);
 
 function isMedia(type: unknown): type is (typeof MEDIA_PARTS)[number] {
@@ -202,8 +217,8 @@ function isMedia(type: unknown): type is (typeof MEDIA_PARTS)[number] {
 }
 
 /**
- * A request whose tools are functions alone, for vendors that know no others: of `allowed_tools` those that are allowed are sent, with
- * its mode as the choice. Throws `invalid_request` naming a tool with free text as its input.
+ * Reduces the tools of a request to functions, for vendors without other tools. With `allowed_tools`, only the
+ * allowed tools are sent, with its mode as the choice. Throws `invalid_request` naming a tool with free text input.
  */
 export function fitTools(request: ChatRequest): ChatRequest {
   const tools = readArray(request.tools).map(readObject);
@@ -223,10 +238,10 @@ function nameOf(tool: Readonly<Record<string, unknown>>): unknown {
   return readObject(tool['function'])['name'] ?? tool['name'];
 }
 
-/** Fields of a part that no vendor of this wire gets: they are for other formats. */
+/** Part fields for other formats; vendors of this wire never get them. */
 const FOREIGN: readonly string[] = Object.freeze(['annotations', 'citations', 'context', 'dialect_fields']);
 
-/** The content of the message with this index as the vendor takes it; the same value where nothing has to change. */
+/** Adapts the content of the message at this index to the vendor; returns the same value if nothing changes. */
 function mapContent(
   content: readonly ContentPart[],
   at: number,
@@ -265,7 +280,7 @@ function mapPart(part: ContentPart, at: string, rules: MessageRules, left: Set<s
   return [{ ...(Object.fromEntries(kept) as ContentPart), ...marked }];
 }
 
-/** A block of another format: its text, or nothing. */
+/** Converts a block of another format to its text, if any. */
 function mapOpaque(part: ContentPart, left: Set<string>): readonly ContentPart[] {
   const text = readString(part['text']);
   if (text !== undefined) return [{ type: 'text', text }];
@@ -277,8 +292,8 @@ const TEXTUAL = /^text\/|^application\/(?:json|xml|yaml|x-yaml|javascript|x-ndjs
 const NAMES: Readonly<Record<string, string>> = Object.freeze({ 'application/pdf': 'document.pdf' });
 
 /**
- * A document as parts that the vendor takes, with what the caller says of it in front. Throws `invalid_request` naming the part
- * where the vendor has no such documents.
+ * Converts a document to parts that the vendor accepts, after the caller's description of it. Throws
+ * `invalid_request` naming the part if the vendor does not support such documents.
  */
 function mapFile(part: ContentPart, at: string, rules: FileRules): readonly ContentPart[] {
   const file = readObject(part['file']);
@@ -329,7 +344,7 @@ function lastOf(url: string): string {
   return (URL.canParse(url) && new URL(url).pathname.split('/').at(-1)) || 'document';
 }
 
-/** The text of a data URL, in base64 or percent-encoded. */
+/** Text of a data URL, in base64 or percent-encoded. */
 function readText(url: string, at: string): string {
   const inline = readDataUrl(url);
   if (inline) return Buffer.from(inline.data, 'base64').toString('utf8');
@@ -341,7 +356,7 @@ function readText(url: string, at: string): string {
   }
 }
 
-/** For vendors that refuse an assistant’s turn without its thinking: where the caller dropped it, an empty one. */
+/** Adds empty thinking where the caller dropped it, for vendors that reject an assistant turn without thinking. */
 export function withThinking(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   const lacks = (message: ChatMessage) => message.role === 'assistant' && typeof message.reasoning_content !== 'string';
   if (!messages.some(lacks)) return messages;

@@ -4,29 +4,30 @@ import { drop, emulate, PRICED_CACHE, RESPONSES_API, refuse, rename } from './ta
 import type { CompatibleRules, Emulation, Variant } from './types.ts';
 
 /**
- * What OpenAI's models take and what they refuse; Azure serves the same ones.
- * Source: vercel/ai `openai-model-catalog.ts` (2026-11), OpenAI's chat completions reference.
+ * Capabilities of OpenAI's models, also on Azure. Source: vercel/ai `openai-model-catalog.ts` (2026-11), OpenAI's
+ * chat completions reference.
  */
 const REASONING = /^(ft:)?(o[134](?!\d)|gpt-5(\.[1-6])?(?![.\d]|-chat)|gpt-6(\.[12])?-(astra|luna|sol|terra))/;
 const NEVER_REASONING = /^(ft:)?(gpt-([34]|5(\.\d)?-chat|audio)|chatgpt-4)/;
-/** Models of later families: how much they reason can be said, and no more than that is known. */
+/** Models of later families: only their support for a reasoning effort is known. */
 const LATER = /^(ft:)?(o\d|gpt-\d)/;
-/** These take sampling parameters while `reasoning_effort` is `none`. */
+/** Models that accept sampling parameters with `reasoning_effort: none`. */
 const EFFORT_NONE = /^(ft:)?gpt-(5\.[1-6]|6-sol|6-luna|6\.1-terra)/;
 
 /**
- * Which models have which wire. Sources: `ModelIdsResponses` of github.com/openai/openai-openapi (models that only Responses has), OpenAI's
- * deployment checklist, https://developers.openai.com/api/docs/guides/deployment-checklist (tools), and its guide to deep research.
+ * Wire of each model. Sources: `ModelIdsResponses` of github.com/openai/openai-openapi (models that only Responses
+ * has), OpenAI's deployment checklist, https://developers.openai.com/api/docs/guides/deployment-checklist (tools),
+ * and its guide to deep research.
  */
 const ONLY_RESPONSES =
   /^(codex-|computer-use-|(ft:)?(gpt-|o\d).*-(pro|codex|cyber|deep-research)(?![a-z])|gpt-daybreak-)/;
 const DEEP_RESEARCH = /^o\d.*-deep-research/;
-/** In chat completions these have function tools only while they do not reason, or not at all. */
+/** Models that support function tools in chat completions only without reasoning, or not at all. */
 const TOOLS_WITHOUT_REASONING = /^(ft:)?(gpt-(5\.([4-9]|\d\d)|[6-9]|\d\d)|o[5-9])/;
-/** In chat completions these have no effort `max`. */
+/** Models without the effort `max` in chat completions. */
 const MAX_ON_RESPONSES = /^(ft:)?gpt-([6-9]|\d\d)/;
 
-/** Efforts by model, from little to much; the first row that matches. */
+/** Efforts by model, lowest first; the first match wins. */
 const EFFORTS: readonly (readonly [model: RegExp, efforts: readonly Effort[]])[] = Object.freeze([
   [/^gpt-5-pro/, ['high']],
   [/^gpt-5\.\d+-pro/, ['medium', 'high', 'xhigh']],
@@ -72,7 +73,7 @@ const RESPONSES: CompatibleRules = {
   reasoning_effort: emulate('as `reasoning.effort`: the nearest effort that the model takes', effort),
 };
 
-/** For a model that no row knows. */
+/** Rules for an unknown model. */
 const NARROWEST: CompatibleRules = {
   ...NO_SAMPLING,
   n: refuse('nobody here knows whether the model gives more than one response', 1),
@@ -87,18 +88,24 @@ const NO_TOOLS = emulate('the vendor’s own search in their place: deep researc
   dropped: true,
 }));
 
-/** Function tools, in the newer form or the old one. */
+/** Returns true for function tools in the newer form or the old one. */
 function hasTools({ tools, functions }: ChatRequest): boolean {
   return [tools, functions].some((list) => Array.isArray(list) && list.length > 0);
 }
 
-/** Whether a request needs what chat completions do not have: reasoning with function tools, or the greatest effort. */
+/**
+ * Returns true if a request needs a feature that chat completions lack: reasoning with function tools, or the highest
+ * effort.
+ */
 function needsResponses(request: ChatRequest): boolean {
   const isGreatest = request.reasoning_effort === 'max' && MAX_ON_RESPONSES.test(request.model);
   return isGreatest || (hasTools(request) && !isChatEnough(request));
 }
 
-/** Whether chat completions are enough for function tools: the caller wants no reasoning, or several choices more than it. */
+/**
+ * Returns true if chat completions suffice for function tools: the caller disables reasoning, or leaves it unset and
+ * requests several choices.
+ */
 function isChatEnough({ model, reasoning_effort: wanted, n }: ChatRequest): boolean {
   if (!EFFORT_NONE.test(model)) return false;
   return wanted === 'none' || ((wanted ?? undefined) === undefined && (n ?? 1) > 1);
@@ -113,7 +120,7 @@ export const OPENAI_MODELS: readonly Variant[] = Object.freeze([
     models: DEEP_RESEARCH,
     example: { model: 'o3-deep-research' },
     roles: { system: 'developer' },
-    // The vendor refuses these models without a source of data.
+    // The vendor rejects these models without a data source.
     defaults: { tools: [{ type: 'web_search_preview' }] },
     fields: { ...RESPONSES, tools: NO_TOOLS, tool_choice: NO_TOOLS, parallel_tool_calls: NO_TOOLS },
   },

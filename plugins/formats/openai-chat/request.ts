@@ -30,7 +30,7 @@ import { fitTools, mapMessages, messageRules, plainTools } from './messages.ts';
 import { CHAT_FIELDS, ROUTING_FIELDS } from './tables.ts';
 import type { CompatibleRule, CompatibleRules, Differences, Variant } from './types.ts';
 
-/** Makes the request half of a codec: the wire and the fields by rule, messages, stream options. */
+/** Creates the request half of a codec: wire, fields by rule, messages, stream options. */
 export function createRequestWriter(differences: Differences, rulesFor: RulesFor): ChatCodec['request'] {
   const { cacheMarks, historyTools, streamUsage = 'ask', streamOptions } = differences;
   return (request, call) => {
@@ -49,7 +49,7 @@ export function createRequestWriter(differences: Differences, rulesFor: RulesFor
       model: call.model,
       messages: differences.messages?.(mapped, input) ?? mapped,
     };
-    // Usage is asked for wherever it has to be asked for.
+    // Requests usage wherever the vendor sends it only on request.
     if (call.stream) body['stream'] = true;
     else if (input.stream === false) body['stream'] = false;
     if (call.stream && streamUsage === 'ask')
@@ -62,7 +62,7 @@ export function createRequestWriter(differences: Differences, rulesFor: RulesFor
   };
 }
 
-/** A request on the wire `responses`: what the rules made of its fields, in the other API's words. */
+/** Writes a request for the wire `responses` from the fields that the rules produced. */
 function writeOnResponses(
   input: ChatRequest,
   call: CodecCall,
@@ -83,7 +83,7 @@ function writeOnResponses(
   return dropped.length > 0 ? { path, body, dropped } : { path, body };
 }
 
-/** A request with tools as the vendor takes them: without those of other formats, with those that its history called. */
+/** Adapts tools to the vendor: removes those of other formats, and adds those that the history called. */
 function withTools(
   request: ChatRequest,
   model: string,
@@ -101,16 +101,16 @@ function withTools(
   return plain.length > 0 ? { ...input, tools: plain as NonNullable<ChatRequest['tools']> } : rest;
 }
 
-/** Fields with code of their own; `dialect_fields` is for other formats. */
+/** Fields with their own code; `dialect_fields` is for other formats. */
 const OWN: ReadonlySet<string> = new Set(['model', 'messages', 'stream', 'stream_options', 'dialect_fields']);
 const PASSED: CompatibleRule = Object.freeze({ rule: 'passed' });
 const DROPPED: CompatibleRule = Object.freeze({ rule: 'dropped' });
 
-/** A vendor's tables, laid over each other, for requests that fit a variant, or none. */
+/** Merged tables of a vendor for requests that match a variant, or none. */
 interface RequestRules {
   readonly variant: Variant | undefined;
   readonly fields: ReadonlyMap<string, CompatibleRule>;
-  /** What becomes of fields that are not there. */
+  /** Rule for fields without an entry. */
   readonly other: CompatibleRule;
   readonly defaults: Differences['defaults'];
   readonly messages: ReturnType<typeof messageRules>;
@@ -119,7 +119,7 @@ interface RequestRules {
 /** Finds the rules for a request. */
 export type RulesFor = (request: ChatRequest) => RequestRules;
 
-/** Compiles a vendor's tables once; which variants a model may fit is looked up once a model. */
+/** Compiles a vendor's tables once. Candidate variants are looked up once per model. */
 export function compileRules(differences: Differences): RulesFor {
   const { unknown = 'dropped', extras = [], variants = [], cacheMarks = false, modelOf, responsesPath } = differences;
   const fields = { cache_control: cacheRule(cacheMarks), ...differences.fields };
@@ -131,7 +131,7 @@ export function compileRules(differences: Differences): RulesFor {
     messages: messageRules(differences, undefined),
   };
   const varied = variants.map((variant): RequestRules => {
-    // A field of the Responses API may name what lies in the operator's account: only those that are known here go there.
+    // A field of the Responses API may refer to resources of the operator's account, so only known fields are sent.
     const isForResponses = variant.wire === 'responses';
     return {
       variant,
@@ -154,10 +154,10 @@ export function compileRules(differences: Differences): RulesFor {
   };
 }
 
-/** As many models as a process may see; names of models come from callers. */
+/** Maximum number of models in the cache; model names come from callers. */
 const MAX_MODELS = 1000;
 
-/** What a function returns for a model, worked out once. */
+/** Caches the result of a function per model. */
 export function onceAModel<T>(work: (model: string) => T): (model: string) => T {
   const known = new Map<string, T>();
   return (model) => {
@@ -171,7 +171,7 @@ export function onceAModel<T>(work: (model: string) => T): (model: string) => T 
   };
 }
 
-/** What becomes of the mark by which a request as a whole is kept in the vendor's cache. */
+/** Rule for the mark that caches a whole request at the vendor. */
 export function cacheRule(cacheMarks: boolean): CompatibleRule {
   const note = cacheMarks
     ? 'here and in messages and tools: at most four marks, none of `1h` after one of five minutes'
@@ -187,18 +187,26 @@ function tableOf(fields: CompatibleRules, extras: readonly string[]): ReadonlyMa
   return rules;
 }
 
-/** The rule of a field that no table has. A vendor whose parser ignores case reads `Model` as `model`, and U+017F as an s. */
+/**
+ * Rule for a field without an entry. A vendor whose parser ignores case reads `Model` as `model`, and U+017F as an s.
+ */
 function otherRule(field: string, { fields, other }: RequestRules): CompatibleRule {
   return fields.has(field.toUpperCase().toLowerCase()) ? DROPPED : other;
 }
 
-/** Whether a field may come in `extra_body`: the vendor's own ones and unknown ones, where they would pass beside it. */
+/**
+ * Returns true if a field is allowed in `extra_body`: vendor fields, and unknown fields that would pass at the top
+ * level.
+ */
 function isExtraField(field: string, rules: RequestRules): boolean {
   if (OWN.has(field) || CHAT_FIELDS.has(field)) return false;
   return (rules.fields.get(field) ?? otherRule(field, rules)).rule === 'passed';
 }
 
-/** The caller's fields as the vendor spells them; those left out are added to `dropped`. Null means absent, as it does at OpenAI. */
+/**
+ * Writes the caller's fields with the vendor's names; dropped ones are added to `dropped`. Null means absent, as at
+ * OpenAI.
+ */
 export function mapFields(
   request: Readonly<Record<string, unknown>>,
   rules: RequestRules,
@@ -261,7 +269,7 @@ function checkRange(field: string, value: unknown, rule: CompatibleRule): void {
   });
 }
 
-/** The 400 for a field that the vendor does not have and that may not be left out in silence. */
+/** Error 400 for an unsupported field that may not be dropped silently. */
 export function refusal(field: string, note?: string): GatewayError {
   const reason = note ? ` (${note})` : '';
   return new GatewayError(
@@ -272,25 +280,27 @@ export function refusal(field: string, note?: string): GatewayError {
 }
 
 /**
- * What goes from one format's dialect to its codecs without anybody between them reading it. From here it would go past the checks
- * of that format (tools that a vendor runs, files in the operator's account): it is left out and told.
+ * Field that a dialect passes to the codecs of its format, without any other reader. From here it would bypass the
+ * checks of that format (vendor tools, files in the operator's account), so it is dropped and reported.
  */
 const INNER = 'dialect_fields';
 
-/** What reading a request finds beside it. */
+/** Additional results of reading a request. */
 interface Findings {
   readonly dropped: Set<string>;
   readonly needs: DialectNeed[];
 }
 
-/** A request of this format: the canonical one but for what clients call otherwise and what they may not say. */
+/** Reads a request of this format: normalizes alternative client forms, and drops fields that clients may not set. */
 export function readChatRequest(body: ChatRequest): Omit<DialectRequest, 'provider'> {
   const findings: Findings = { dropped: new Set(), needs: [] };
   const { dropped, needs } = findings;
   let changed: ChatMessage[] | undefined;
-  for (const [at, message] of body.messages.entries()) {
-    const read = readMessage(message, at, findings);
-    if (read === message) continue;
+  // By index: an iterator makes two objects for each message.
+  for (let at = 0; at < body.messages.length; at += 1) {
+    const message = body.messages[at];
+    const read = message && readMessage(message, at, findings);
+    if (!read || read === message) continue;
     changed ??= [...body.messages];
     changed[at] = read;
   }
@@ -322,7 +332,7 @@ function readParts(parts: readonly ContentPart[], at: string, findings: Findings
   return mapSame(mapOwn(parts, findings), (part, index) => readPart(part, `${at}.content[${index}]`, findings.needs));
 }
 
-/** The items that this format may say, without what is for another one. */
+/** Items of this format, without those for other formats. */
 function mapOwn<T extends object>(items: readonly T[], findings: Findings): readonly T[] {
   const own = items.filter((item) => !('type' in item) || item.type !== 'opaque');
   if (own.length < items.length) findings.dropped.add('opaque');
@@ -336,21 +346,24 @@ function withoutInner<T extends object>(value: T, { dropped }: Findings): T {
   return rest as T;
 }
 
-/** The list with each item mapped; the same list where every item stays the same. */
+/** Maps a list; returns the same list if no item changes. */
 function mapSame<T>(items: readonly T[], map: (item: T, index: number) => T): readonly T[] {
   const mapped = items.map(map);
   for (const [index, item] of mapped.entries()) if (item !== items[index]) return mapped;
   return items;
 }
 
-/** A tool that is not the caller's own runs with the operator's account at the vendor. */
+/** A tool of another type runs at the vendor with the operator's account. */
 function needTool(tool: unknown, at: string, needs: DialectNeed[]): void {
   const type = isObject(tool) ? readString(tool['type']) : undefined;
   if (type === undefined || type === 'function' || type === 'custom') return;
   needs.push({ kind: 'server tool', name: type, param: `${at}.type` });
 }
 
-/** A picture or document as Mistral's clients say it, in OpenAI's form. Source: `ImageURLChunk`, `DocumentURLChunk` of @mistralai/mistralai 2.7. */
+/**
+ * Converts an image or document in the form of Mistral's clients to OpenAI's. Source: `ImageURLChunk`,
+ * `DocumentURLChunk` of @mistralai/mistralai 2.7.
+ */
 function readAddress(part: ContentPart): ContentPart {
   const { type, image_url: image, document_url: url, document_name: name } = part as Readonly<Record<string, unknown>>;
   if (type === 'image_url' && typeof image === 'string') return { type, image_url: { url: image } };
@@ -360,7 +373,7 @@ function readAddress(part: ContentPart): ContentPart {
   return { type: 'file', file: { ...(filename !== undefined && { filename }), [where]: url } } as ContentPart;
 }
 
-/** A document: LiteLLM's clients put an address where OpenAI's put the id of a file in the operator's account. */
+/** Reads a document. LiteLLM's clients put a URL where OpenAI's put the id of a file in the operator's account. */
 function readPart(given: ContentPart, at: string, needs: DialectNeed[]): ContentPart {
   const part = readAddress(given);
   const file = part.type === 'file' ? part['file'] : undefined;
@@ -375,7 +388,7 @@ function readPart(given: ContentPart, at: string, needs: DialectNeed[]): Content
   return { ...part, file: { ...rest, [/^data:/i.test(id) ? 'file_data' : 'file_url']: id } };
 }
 
-/** A message whose reasoning is in the canonical form, in whichever a client has kept it. */
+/** Converts the reasoning of a message to the canonical form, from any form that clients keep. */
 function readReasoning(message: ChatMessage): ChatMessage {
   const { thinking_blocks: blocks, ...rest } = message;
   const { reasoning_details: details } = message;
@@ -403,7 +416,10 @@ function isDetail(value: unknown): value is ReasoningDetail {
   return isObject(value) && typeof value['kind'] === 'string' && typeof value['format'] === 'string';
 }
 
-/** `thinking_blocks` of LiteLLM's clients, which are Anthropic's blocks, as details of reasoning. An unsigned one is nobody's. */
+/**
+ * Converts `thinking_blocks` of LiteLLM's clients, which are Anthropic's blocks, to reasoning details. An unsigned
+ * block has no vendor.
+ */
 function readThinkingBlocks(value: unknown): readonly ReasoningDetail[] {
   return readArray(value).flatMap((block): readonly ReasoningDetail[] => {
     if (!isObject(block)) return [];

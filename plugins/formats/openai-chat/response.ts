@@ -25,14 +25,14 @@ import { FINISH_REASON, USUAL_ENDS } from './tables.ts';
 import { readToolCalls } from './tool-calls.ts';
 import type { Differences, ErrorRules, UsageRules } from './types.ts';
 
-/** Fields of a response, a choice and a message that are read one by one; what else there is passes as it is, where it means something. */
+/** Fields of a response, a choice and a message that are read one by one; other useful fields pass unchanged. */
 export const TOP = new Set('id object created model choices usage'.split(' '));
 const CHOICE = new Set('index message finish_reason logprobs text delta finish stop_reason'.split(' '));
 export const MESSAGE = new Set(
   'role content refusal tool_calls reasoning_content reasoning reasoning_text reasoning_details'.split(' '),
 );
 
-/** A whole response in OpenAI's exact shape. Throws {@link StreamFailure} for a failure that came with status 200. */
+/** Reads a complete response in OpenAI's exact shape. Throws {@link StreamFailure} for a failure with status 200. */
 export function readResponse(body: unknown, call: CodecCall, differences: Differences): ChatResponse {
   const failure = failureIn(body, differences.errors);
   if (failure) throw new StreamFailure(failure);
@@ -76,7 +76,7 @@ function readChoice(
   const readCalls = calls ? readToolCalls(calls, `${call.id}:${position}`) : undefined;
   if (readCalls) message.tool_calls = readCalls;
   Object.assign(message, extrasOf(said, MESSAGE));
-  // The body arrived whole, so a missing reason is a vendor's omission, not a broken response.
+  // The body is complete, so a missing reason is a vendor's omission, not an incomplete response.
   const reason = readString(choice['finish_reason']) ?? 'stop';
   const known = mapFinishReason(reason, readCalls !== undefined, differences);
   const end = known
@@ -95,22 +95,22 @@ function readChoice(
   return Object.assign(read, end, extrasOf(choice, CHOICE));
 }
 
-/** Unix seconds of a vendor's `created`, also where it counts milliseconds or fractions; 0 is none. */
+/** Converts a vendor's `created`, including milliseconds or fractions, to Unix seconds; undefined for 0. */
 export function unixSeconds(value: unknown): number | undefined {
   if (typeof value !== 'number' || !Number.isFinite(value) || value <= 0) return undefined;
   return Math.floor(value > 100_000_000_000 ? value / 1000 : value);
 }
 
-/** Names under which vendors send the model's thinking; the first that is not empty is taken, some send it twice. */
+/** Fields in which vendors send the model's thinking; the first non-empty one counts, because some send it twice. */
 const REASONING = ['reasoning_content', 'reasoning', 'reasoning_text'] as const;
 
 interface Content {
-  /** Undefined when the vendor sent none; null where it said so. */
+  /** Undefined if the vendor sent none; null if it sent null. */
   readonly content: string | null | undefined;
   readonly reasoning: string | undefined;
 }
 
-/** Text and thinking of a message or delta; content that comes as a list of parts (Mistral) is flattened. */
+/** Text and thinking of a message or delta; content as a list of parts (Mistral) is flattened. */
 export function readContent(message: JsonObject): Content {
   const { content, reasoning_details: details } = message;
   let reasoning: string | undefined;
@@ -137,8 +137,8 @@ function thinkingText(part: unknown): string {
 }
 
 /**
- * A vendor's finish reason as OpenAI's; undefined for one that no table has. A reason that stands for a failure throws it as
- * {@link StreamFailure}; a turn that called tools ends with `tool_calls`, also where the vendor says `stop`.
+ * Maps a vendor's finish reason to OpenAI's; undefined for an unknown one. A reason that means a failure throws
+ * {@link StreamFailure}. A turn that called tools ends with `tool_calls`, even if the vendor sends `stop`.
  */
 export function mapFinishReason(
   reason: string,
@@ -155,7 +155,10 @@ export function mapFinishReason(
   return meaning === 'stop' && calledTools && !keepsStop ? 'tool_calls' : meaning;
 }
 
-/** A finish reason, with its vendor's word where that is no other spelling of OpenAI's, and the stop sequence as vLLM sends it. */
+/**
+ * Finish reason with the vendor's own word, unless it is only another spelling of OpenAI's, and with the stop
+ * sequence as vLLM sends it.
+ */
 export function readFinish(choice: JsonObject, finishReason: FinishReason): ChoiceEnd {
   const native = readString(choice['native_finish_reason']) ?? readString(choice['finish_reason']);
   const sequence = finishReason === 'stop' ? readString(choice['stop_reason']) : undefined;
@@ -168,12 +171,12 @@ export function readFinish(choice: JsonObject, finishReason: FinishReason): Choi
   return { finish_reason: finishReason, finish };
 }
 
-/** Lists of log probabilities; the last is DeepSeek's, of the tokens the model thought. */
+/** Lists of log probabilities; the last is DeepSeek's, for thinking tokens. */
 const LISTS = ['content', 'refusal', 'reasoning_content'] as const;
 
 /**
- * Log probabilities as OpenAI sends them: `content` and `refusal`, lists or null. Together's parallel lists are turned,
- * and its streams' one number is that of the chunk's text; anything else is null.
+ * Log probabilities in OpenAI's form: `content` and `refusal`, lists or null. Together's parallel lists are
+ * transposed; the single number in its streams belongs to the chunk's text. Anything else becomes null.
  */
 export function readLogprobs(value: unknown, text?: unknown): unknown {
   if (typeof value === 'number' && typeof text === 'string' && text !== '') {
@@ -198,13 +201,13 @@ function tokenLogprob(token: unknown, logprob: unknown): object {
   };
 }
 
-/** Vendors' additions that mean nothing to a caller, or repeat what stands elsewhere. */
+/** Vendor additions without meaning for callers, or redundant ones. */
 const NOISE = new Set('obfuscation x_groq native_finish_reason warnings prompt token_id token_ids error'.split(' '));
 
 const TIERS = new Set<unknown>(['auto', 'default', 'flex', 'scale', 'priority', 'fast']);
 const isText = (value: unknown): boolean => typeof value === 'string';
 
-/** OpenAI's optional fields: a vendor that means something else by the name does not get through. */
+/** Checks for OpenAI's optional fields: a vendor's field with another meaning is dropped. */
 const CHECKS = new Map<string, (value: unknown) => boolean>([
   ['annotations', Array.isArray],
   ['audio', isObject],
@@ -217,7 +220,7 @@ const CHECKS = new Map<string, (value: unknown) => boolean>([
   ['system_fingerprint', isText],
 ]);
 
-/** What is not known of an object: OpenAI's newer fields and a vendor's useful ones stay, nulls and noise go. */
+/** Unknown fields of an object: OpenAI's newer fields and useful vendor fields; nulls and noise are dropped. */
 export function extrasOf(source: JsonObject, known: ReadonlySet<string>): JsonObject {
   const extras: JsonObject = {};
   for (const key in source) {
@@ -229,7 +232,7 @@ export function extrasOf(source: JsonObject, known: ReadonlySet<string>): JsonOb
   return extras;
 }
 
-/** Where vendors tell cached tokens, in order; within an object where two names are given. */
+/** Fields with a vendor's count of cached tokens, in order; the second name is the enclosing object. */
 const CACHED: readonly (readonly [field: string, within?: string])[] = Object.freeze([
   ['cached_tokens', 'prompt_tokens_details'],
   ['cached_tokens', 'prompt_token_details'], // Mistral, misspelt
@@ -238,7 +241,7 @@ const CACHED: readonly (readonly [field: string, within?: string])[] = Object.fr
   ['num_cached_tokens'], // Mistral
 ]);
 
-/** Fields that are rewritten, or that only repeat what stands elsewhere. */
+/** Fields that are rewritten, or redundant. */
 const REWRITTEN = new Set([
   'prompt_tokens',
   'completion_tokens',
@@ -251,8 +254,9 @@ const REWRITTEN = new Set([
 ]);
 
 /**
- * Usage in OpenAI's arithmetic: prompt includes cached, completion includes reasoning, total is their sum. Undefined
- * for what is not usage (garbage is not billed), and where a number cannot be a count. `reasoningTokens: 'outside'` adds reasoning tokens to the completion's.
+ * Converts usage to OpenAI's arithmetic: prompt includes cached, completion includes reasoning, total is their sum.
+ * Undefined for anything but usage (garbage is not billed), and for invalid counts. `reasoningTokens: 'outside'` adds
+ * reasoning tokens to the completion's.
  */
 export function readUsage(value: unknown, rules: UsageRules = {}): Usage | undefined {
   if (!isObject(value)) return undefined;
@@ -270,7 +274,7 @@ export function readUsage(value: unknown, rules: UsageRules = {}): Usage | undef
   const reasoning = count(readObject(value['completion_tokens_details'])['reasoning_tokens']);
   let prompt = promptTold ?? Math.max((totalTold ?? 0) - (completionTold ?? 0), 0);
   let completion = completionTold ?? Math.max((totalTold ?? 0) - prompt, 0);
-  if (cached !== undefined && cached > prompt) prompt += cached; // xAI: then cached ones are not among them
+  if (cached !== undefined && cached > prompt) prompt += cached; // xAI: the prompt then excludes cached ones
   const outside = rules.reasoningTokens === 'outside';
   if (reasoning && (outside || isOutside(reasoning, prompt, completion, totalTold))) completion += reasoning;
   const promptDetails = countsIn(value['prompt_tokens_details'], cached);
@@ -286,7 +290,7 @@ export function readUsage(value: unknown, rules: UsageRules = {}): Usage | undef
   for (const key of Object.keys(value))
     if (!REWRITTEN.has(key) && value[key] !== null && key !== '__proto__') usage[key] = value[key];
   if (cost !== undefined) usage.cost = cost;
-  // What a vendor calls so itself is not what prices go by.
+  // Vendor fields with these names have another meaning than the fields used for prices.
   delete usage.by_model;
   delete usage.units;
   const units = rules.usageUnits ? rules.usageUnits(value) : value['server_tool_use'] ? toolUse(value) : undefined;
@@ -294,31 +298,31 @@ export function readUsage(value: unknown, rules: UsageRules = {}): Usage | undef
   return usage;
 }
 
-/** A usage with the tier that served it, where that is a word that OpenAI does not have: no client is told, and the call is charged by it. */
+/** Adds the service tier to a usage, if OpenAI has no such tier. The call is charged by it; clients do not get it. */
 export function withTier(usage: Usage | undefined, { service_tier: tier }: JsonObject): Usage | undefined {
   if (!usage || typeof tier !== 'string' || tier === '' || TIERS.has(tier)) return usage;
   return { ...usage, service_tier: tier };
 }
 
-/** What relays pass on of the tools that a vendor ran. */
+/** Uses of vendor tools as reported by relays. */
 function toolUse({ server_tool_use: used }: JsonObject): Usage['units'] {
   const units = Object.entries(readObject(used)).filter((each): each is [string, number] => Number(each[1]) !== 0);
   return units.length > 0 ? Object.fromEntries(units) : undefined;
 }
 
-/** What a vendor's usage says that the call cost, in US dollars; Perplexity tells it in its parts, with the whole of them. */
+/** Cost of the call in US dollars, from a vendor's usage. Perplexity reports it in parts, with their total. */
 export function toldCost(usage: JsonObject, { usageCost }: UsageRules): number | undefined {
   if (usageCost) return usageCost(usage);
   const total = isObject(usage['cost']) ? usage['cost']['total_cost'] : usage['cost'];
   return typeof total === 'number' ? total : undefined;
 }
 
-/** Whether the vendor's own total shows that reasoning is not among the completion tokens. */
+/** Returns true if the vendor's total shows that completion tokens exclude reasoning. */
 function isOutside(reasoning: number, prompt: number, completion: number, total: number | undefined): boolean {
   return reasoning > completion || total === prompt + completion + reasoning;
 }
 
-/** A count of tokens; undefined for what cannot be one, such as a fraction. */
+/** Token count; undefined for an invalid value, such as a fraction. */
 export function count(value: unknown): number | undefined {
   return isCount(value) ? value : undefined;
 }
@@ -327,7 +331,7 @@ function isTold(value: unknown): boolean {
   return value !== undefined && value !== null;
 }
 
-/** The counts among a usage's details, with the cached tokens wherever the vendor told them. */
+/** Counts in a usage's details, plus the cached tokens from any field of the vendor. */
 function countsIn(value: unknown, cached: number | undefined): Record<string, number> | undefined {
   let all: Record<string, number> | undefined;
   if (isObject(value)) {
@@ -342,8 +346,8 @@ function countsIn(value: unknown, cached: number | undefined): Record<string, nu
 }
 
 /**
- * The failure that came in a response with a good status, or in an event of a stream; undefined when there is none.
- * Vendors put it at the top, in a choice, or send an error body where a response was due.
+ * Returns the failure in a response with a success status, or in a stream event; undefined without one. Vendors put
+ * it at the top level or in a choice, or send an error body in place of a response.
  */
 export function failureIn(
   body: unknown,
@@ -373,7 +377,7 @@ function isError(value: unknown): boolean {
 
 type Writing = Pick<DialectContext, 'seal' | 'leaveOut'>;
 
-/** What a message or delta may hold that this format's clients do not get as it is. */
+/** Fields of a message or delta that clients of this format do not get unchanged. */
 interface Spoken {
   readonly reasoning_details?: readonly ReasoningDetail[];
   readonly annotations?: readonly unknown[];
@@ -382,7 +386,7 @@ interface Spoken {
   readonly dialect_fields?: unknown;
 }
 
-/** A response as this format's clients get it; the same one where nothing has to change. */
+/** Converts a response for clients of this format; returns the same one if nothing changes. */
 export function writeChatResponse(response: ChatResponse, context: Writing): ChatResponse {
   let isSame = !('dialect_fields' in response);
   for (const { message } of response.choices) isSame &&= isPlain(message);
@@ -394,7 +398,7 @@ export function writeChatResponse(response: ChatResponse, context: Writing): Cha
   };
 }
 
-/** A chunk as this format's clients get it; the same one where nothing has to change. */
+/** Converts a chunk for clients of this format; returns the same one if nothing changes. */
 export function writeChatChunk(chunk: ChatChunk, context: Writing): ChatChunk {
   let isSame = !('dialect_fields' in chunk);
   for (const { delta } of chunk.choices) isSame &&= isPlain(delta);
@@ -412,8 +416,9 @@ function isPlain(spoken: Spoken): boolean {
 }
 
 /**
- * What is said: details of reasoning with what a vendor encrypted or signed sealed, and Anthropic's as `thinking_blocks` too. Blocks that only another format
- * knows stay behind: they could not be taken back from a client of this one.
+ * Converts a message or delta. Encrypted and signed reasoning is sealed, and Anthropic's is added as
+ * `thinking_blocks`. Blocks that only another format knows are dropped: they could not be taken back from a client of
+ * this one.
  */
 function writeSpoken<T extends Spoken>(spoken: T, context: Writing): T {
   const {
@@ -436,7 +441,10 @@ function writeSpoken<T extends Spoken>(spoken: T, context: Writing): T {
   };
 }
 
-/** A citation of a page as OpenAI has it; clients of this format take no other kind of ours. What a vendor of it sends passes, also an empty list. */
+/**
+ * Converts a page citation to OpenAI's form; clients of this format get no other canonical kind. Citations of this
+ * format's vendors pass unchanged, including an empty list.
+ */
 function writeAnnotation(annotation: unknown, { leaveOut }: Writing): readonly unknown[] {
   const { type, url_citation: page } = readObject(annotation);
   if (type === 'url_citation') return [{ type, url_citation: page }];
@@ -445,7 +453,7 @@ function writeAnnotation(annotation: unknown, { leaveOut }: Writing): readonly u
   return [];
 }
 
-/** What cannot be sealed now is left out. */
+/** Seals a detail, or drops it if sealing is not possible now. */
 function sealed(detail: ReasoningDetail, { seal }: Writing): readonly ReasoningDetail[] {
   try {
     return [sealDetail(detail, seal)];
@@ -454,7 +462,7 @@ function sealed(detail: ReasoningDetail, { seal }: Writing): readonly ReasoningD
   }
 }
 
-/** The details of Anthropic's format as `thinking_blocks`. */
+/** Details of Anthropic's format as `thinking_blocks`. */
 function writeThinkingBlocks(details: readonly ReasoningDetail[]): readonly JsonObject[] {
   return details.flatMap(({ kind, text = '', data, signature, format }): readonly JsonObject[] => {
     if (format !== 'anthropic') return [];

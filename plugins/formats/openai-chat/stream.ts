@@ -43,11 +43,11 @@ const NONE: readonly never[] = Object.freeze([]);
 
 interface ChoiceState {
   readonly tools: ToolCallTracker;
-  /** Whether the model wrote anything. */
+  /** True once the model has written output. */
   hasContent: boolean;
   finished: boolean;
   lastReasoning: string | undefined;
-  /** Once the vendor has sent details of its reasoning. */
+  /** Set once the vendor has sent details of its reasoning. */
   details: DetailTracker | undefined;
 }
 
@@ -57,13 +57,13 @@ interface Head {
   readonly created: number;
 }
 
-/** Decodes one stream into OpenAI's exact chunks; usage comes last, in a chunk of its own. */
+/** Decodes a stream into OpenAI's exact chunks; usage comes last, in a separate chunk. */
 export function decodeStream(call: CodecCall, differences: Differences): StreamDecoder {
   const choices = new Map<number, ChoiceState>();
-  /** Of the first chunk that says something. */
+  /** Head of the first chunk with data. */
   let head: Head | undefined;
   let usage: Usage | undefined;
-  /** Azure's first chunk has no choice to stand beside: what it says goes out with the next one. */
+  /** Azure's first chunk has no choice, so its data is added to the next one. */
   let promptFilter: JsonObject | undefined;
   let done = false;
 
@@ -90,7 +90,7 @@ export function decodeStream(call: CodecCall, differences: Differences): StreamD
     return [told];
   }
 
-  /** The usage chunk, once. */
+  /** Usage chunk, emitted once. */
   function lastChunks(): readonly ChatChunk[] {
     if (!usage) return [];
     const last = { ...newChunk(head ?? call, []), usage };
@@ -101,7 +101,7 @@ export function decodeStream(call: CodecCall, differences: Differences): StreamD
   return {
     push({ event, data }: SseEvent) {
       const json = data.trim();
-      // A comment that some relay sent on as data (": OPENROUTER PROCESSING") is a comment still.
+      // Some relays forward a comment as data (": OPENROUTER PROCESSING"); it is still ignored as a comment.
       if (done || json === '' || json.startsWith(':')) return [];
       done = json === '[DONE]';
       if (done) return lastChunks();
@@ -116,7 +116,7 @@ export function decodeStream(call: CodecCall, differences: Differences): StreamD
     }),
     progress() {
       if (done) return 'complete';
-      // Some vendors begin one choice after the end of another one.
+      // Some vendors begin one choice after the end of another.
       if (choices.size === 0 || choices.size < (call.request?.n ?? 1)) return 'open';
       for (const { finished } of choices.values()) if (!finished) return 'open';
       return 'finished';
@@ -124,7 +124,7 @@ export function decodeStream(call: CodecCall, differences: Differences): StreamD
   };
 }
 
-/** One choice of a chunk; undefined when it says nothing. */
+/** One choice of a chunk; undefined if it is empty. */
 function readChoice(
   choice: JsonObject,
   choices: Map<number, ChoiceState>,
@@ -132,7 +132,7 @@ function readChoice(
   differences: Differences,
 ): ChunkChoice | undefined {
   const index = count(choice['index']) ?? 0;
-  // Azure annotates with choices that have no delta; one vendor is said to send `message` for it.
+  // Azure annotates with choices that have no delta; one vendor reportedly sends `message` instead.
   const sent = isObject(choice['delta']) ? choice['delta'] : readObject(choice['message']);
   const known = choices.get(index);
   const state: ChoiceState = known ?? {
@@ -188,7 +188,7 @@ function withEndings(
   };
 }
 
-/** Whether a delta holds something else than reasoning, so that the reasoning before it is over. */
+/** Returns true if a delta contains more than reasoning, so that the reasoning before it is complete. */
 function hasBegun({ content, refusal, tool_calls: calls }: ChatDelta): boolean {
   return (typeof content === 'string' && content !== '') || refusal !== undefined || calls !== undefined;
 }
@@ -224,7 +224,7 @@ function parseChunk(json: string): unknown {
   throw new StreamFailure({ class: 'upstream_error', message: 'The provider sent a stream event that is not JSON.' });
 }
 
-/** Usage stands at the top, under `x_groq` (Groq) or in the choice (Moonshot). */
+/** Usage at the top level, under `x_groq` (Groq) or in the choice (Moonshot). */
 function usageOf(chunk: JsonObject, differences: Differences): Usage | undefined {
   const top = readUsage(chunk['usage'], differences);
   if (top) return top;
@@ -238,15 +238,15 @@ function newChunk({ id, created, model }: Head, choices: readonly ChunkChoice[])
   return { id, object: 'chat.completion.chunk', created, model, choices };
 }
 
-/** No reasoning is longer; what goes on beyond it is left out. */
+/** Maximum length of reasoning; the rest is dropped. */
 const MAX_LENGTH = 8 * 1024 * 1024;
 
 interface DetailTracker {
-  /** The blocks that a delta ends, each whole: those that are open, once something else than reasoning begins. */
+  /** Returns the blocks that a delta completes: open blocks end once other content begins. */
   push(value: unknown, isOver: boolean): readonly ReasoningDetail[];
 }
 
-/** Puts the pieces of a relay's streamed `reasoning_details` together: a block goes out whole, when its last piece is there. */
+/** Joins the pieces of a relay's streamed `reasoning_details`; a block is emitted once it is complete. */
 function trackDetails(): DetailTracker {
   let open: JsonObject | undefined;
   let length = 0;
@@ -278,7 +278,7 @@ function trackDetails(): DetailTracker {
   };
 }
 
-/** Whether a piece goes on with a block: pieces of one block have its type and index. */
+/** Returns true if a piece continues a block: pieces of one block have its type and index. */
 function isSame(open: JsonObject, piece: JsonObject): boolean {
   const isEncrypted = open['type'] === 'reasoning.encrypted';
   return !isEncrypted && open['type'] === piece['type'] && (open['index'] ?? 0) === (piece['index'] ?? 0);
@@ -293,7 +293,7 @@ function joined(open: JsonObject, piece: JsonObject): JsonObject {
   return { ...open, ...Object.fromEntries(said), ...textOf('text'), ...textOf('summary') };
 }
 
-/** A codec that reads what a vendor's own wire becomes. */
+/** Wraps a codec so that it reads the converted output of a vendor's own wire. */
 export function withOwnWire(codec: ChatCodec, { response = (body) => body, events, isEnd }: OwnWire): ChatCodec {
   return {
     ...codec,

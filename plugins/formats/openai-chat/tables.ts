@@ -2,32 +2,32 @@ import type { ChatRequest, FailureClass, FinishReason, ProviderEffects } from '.
 import { MIN_OUTPUT_TOKENS, pricedCache } from '../openai-responses/tables.ts';
 import type { CompatibleRule, CompatibleRules, Emulation } from './types.ts';
 
-/** Sent as it is, or converted; undefined from `convert` leaves it out. */
+/** Sends a field unchanged, or converted; undefined from `convert` omits it. */
 export function pass(note?: string, convert?: (value: unknown) => unknown): CompatibleRule {
   return { rule: 'passed', ...(note && { note }), ...(convert && { convert }) };
 }
 
-/** Sent as it is; a number outside the range is refused. */
+/** Sends a field unchanged; a number outside the range is rejected. */
 export function within(min: number, max: number, note?: string): CompatibleRule {
   return { rule: 'passed', min, max, ...(note && { note }) };
 }
 
-/** Sent under another name. When the caller also gave that name itself, the caller's own wins. */
+/** Sends a field under another name. If the caller also set that name, the caller's value wins. */
 export function rename(to: string, note?: string, convert?: (value: unknown) => unknown): CompatibleRule {
   return { rule: 'renamed', to, ...(note && { note }), ...(convert && { convert }) };
 }
 
-/** Left out and told, except when it has a value that asks for nothing anyway. */
+/** Drops and reports a field, except with a neutral value. */
 export function drop(note?: string, ...neutral: readonly unknown[]): CompatibleRule {
   return { rule: 'dropped', ...(note && { note }), ...(neutral.length > 0 && { neutral }) };
 }
 
-/** Refused with 400, except for a value that asks for nothing anyway. */
+/** Rejects a field with 400, except with a neutral value. */
 export function refuse(note: string, ...neutral: readonly unknown[]): CompatibleRule {
   return { rule: 'refused', note, ...(neutral.length > 0 && { neutral }) };
 }
 
-/** Replaced by something that comes to the same; the note says by what. */
+/** Replaces a field by an equivalent, which the note describes. */
 export function emulate(
   note: string,
   apply: (value: unknown, request: ChatRequest) => Emulation = () => ({}),
@@ -35,18 +35,18 @@ export function emulate(
   return { rule: 'emulated', note, apply };
 }
 
-/** A conversion that looks values up and keeps those the table does not have. */
+/** Converts values by a table; unknown values stay unchanged. */
 export function mapped(table: Readonly<Record<string, unknown>>): (value: unknown) => unknown {
   return (value) => (typeof value === 'string' && Object.hasOwn(table, value) ? table[value] : value);
 }
 
-/** A longer life of the cache would be charged at a price that is not known. */
+/** A longer cache lifetime would be charged at an unknown price. */
 export const PRICED_CACHE: CompatibleRule = emulate(
   'without a `ttl` other than `30m`: no other price is published',
   (value) => ({ body: { prompt_cache_options: pricedCache(value) }, dropped: pricedCache(value) !== value }),
 );
 
-/** Fields that only OpenAI has: hints are left out, what would change the response is refused. */
+/** Fields that only OpenAI has: hints are dropped, fields that would change the response are rejected. */
 export const OPENAI_ONLY: CompatibleRules = Object.freeze({
   audio: refuse('no audio output'),
   metadata: drop(),
@@ -63,18 +63,24 @@ export const OPENAI_ONLY: CompatibleRules = Object.freeze({
   web_search_options: refuse('no web search'),
 });
 
-/** The vendor is told to keep nothing, whatever the caller says. */
+/** Sends `store: false`, whatever the caller sent. */
 export const KEEP_NOTHING: CompatibleRule = emulate(
   'always `false`, unless the option `store` lets callers decide',
   (value) => ({ body: { store: false }, dropped: value !== false }),
 );
 
-/** Types of tools that callers run themselves, in chat completions and in the Responses API; a vendor runs every other one. */
+/**
+ * Matches tools that a vendor runs: every type except those that callers run, in chat completions and in the
+ * Responses API.
+ */
 const VENDORS_TOOL = /^(?!(?:function|custom|namespace|local_shell|shell|apply_patch|tool_search)$)/;
 
 const SEARCH = { does: 'tool', name: 'web_search' } as const;
 
-/** What the fields of OpenAI's chat completions make a vendor do that has them. Source: `CreateChatCompletionRequest` of github.com/openai/openai-openapi. */
+/**
+ * Effects of OpenAI's chat completions fields at vendors that support them. Source: `CreateChatCompletionRequest` of
+ * github.com/openai/openai-openapi.
+ */
 export const CHAT_EFFECTS: ProviderEffects = Object.freeze({
   service_tier: [{ does: 'price', note: 'only tiers with a known price are sent' }],
   store: [{ does: 'stores', values: /^true$/ }],
@@ -86,7 +92,7 @@ export const CHAT_EFFECTS: ProviderEffects = Object.freeze({
   web_search_options: [SEARCH],
 });
 
-/** What OpenAI's models do beyond that; Azure serves the same ones. Source: https://platform.openai.com/docs/models */
+/** Additional effects of OpenAI's models, also on Azure. Source: https://platform.openai.com/docs/models */
 export const OPENAI_EFFECTS: ProviderEffects = Object.freeze({
   model: [
     { ...SEARCH, values: /-search(?:-|$)/, note: 'models that search in every call' },
@@ -103,8 +109,9 @@ export const OPENAI_EFFECTS: ProviderEffects = Object.freeze({
 });
 
 /**
- * What OpenRouter does for a request, and relays that take the same fields. Plugins that are free and call no other model are not in it.
- * Source: `ChatRequest` and `*Plugin` of OpenRouter's OpenAPI document, https://openrouter.ai/docs/guides/features/presets.
+ * Effects of a request at OpenRouter, and at relays with the same fields. Excludes free plugins that call no other
+ * model. Source: `ChatRequest` and `*Plugin` of OpenRouter's OpenAPI document,
+ * https://openrouter.ai/docs/guides/features/presets.
  */
 export const RELAY_EFFECTS: ProviderEffects = Object.freeze({
   model: [
@@ -124,8 +131,8 @@ export const RELAY_EFFECTS: ProviderEffects = Object.freeze({
 });
 
 /**
- * Fields of the other vendors, in whichever of their formats, that a relay or a server of another company may know: each does there what it
- * does at its vendor. Source: `test/fixtures/effects`.
+ * Fields of other vendors, in any of their formats, that a relay or another company's server may know. Each has the
+ * effect it has at its vendor. Source: `test/fixtures/effects`.
  */
 export const OTHERS_EFFECTS: ProviderEffects = Object.freeze({
   ...Object.fromEntries(
@@ -165,7 +172,10 @@ const OUTPUT_TOKENS = rename('max_output_tokens', `${MIN_OUTPUT_TOKENS} at least
   typeof value === 'number' ? Math.max(value, MIN_OUTPUT_TOKENS) : value,
 );
 
-/** For variants of the wire `responses`: what OpenAI's Responses API has otherwise than chat completions, or not at all. */
+/**
+ * For variants of the wire `responses`: fields that differ between OpenAI's Responses API and chat completions, or
+ * that it lacks.
+ */
 export const RESPONSES_API: CompatibleRules = Object.freeze({
   audio: refuse('the Responses API has no audio'),
   frequency_penalty: drop('the Responses API has none', 0),
@@ -186,7 +196,10 @@ export const RESPONSES_API: CompatibleRules = Object.freeze({
   web_search_options: refuse('the search of chat completions belongs to other models'),
 });
 
-/** OpenAI's chat fields beside those with code of their own (`model`, `messages`, `stream`, `stream_options`; `dialect_fields` is for other formats). */
+/**
+ * OpenAI's chat fields, except those with their own code (`model`, `messages`, `stream`, `stream_options`).
+ * `dialect_fields` is for other formats.
+ */
 export const CHAT_FIELDS: ReadonlySet<string> = new Set(
   `audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens metadata
   modalities moderation n parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_cache_options prompt_cache_retention
@@ -194,7 +207,7 @@ export const CHAT_FIELDS: ReadonlySet<string> = new Set(
   top_logprobs top_p user verbosity web_search_options`.split(/\s+/),
 );
 
-/** Names by which bodies steer other gateways and SDKs. A caller never chooses host, key or headers here. */
+/** Body fields that control routing in other gateways and SDKs. Callers never choose host, key or headers here. */
 export const ROUTING_FIELDS: ReadonlySet<string> = new Set(
   `api_base api_key api_type api_version base_url custom_llm_provider default_headers deployment_id extra_body
   extra_headers extra_query fallbacks headers organization project provider timeout`.split(/\s+/),
@@ -205,9 +218,9 @@ type Meaning = FinishReason | { readonly failure: FailureClass };
 const BROKEN_OFF: Meaning = Object.freeze({ failure: 'broken_off' });
 
 /**
- * Every finish reason that was seen on this wire, in lower case: of OpenAI, vLLM, SGLang, TGI, llama.cpp, Ollama, Z.ai
- * (https://docs.z.ai/api-reference/llm/chat-completion), Cohere, DeepSeek, Mistral and relays. Those that stand for a failure are errors;
- * after a reason that is missing here the answer is kept as incomplete.
+ * Finish reasons seen on this wire, in lower case: of OpenAI, vLLM, SGLang, TGI, llama.cpp, Ollama, Z.ai
+ * (https://docs.z.ai/api-reference/llm/chat-completion), Cohere, DeepSeek, Mistral and relays. Those that mean a
+ * failure are errors. After an unknown reason, the response is kept as incomplete.
  */
 export const FINISH_REASON = Object.freeze<Record<string, Meaning>>({
   stop: 'stop',
@@ -271,13 +284,13 @@ export const FINISH_REASON = Object.freeze<Record<string, Meaning>>({
   insufficient_system_resource: { failure: 'overloaded' },
 });
 
-/** Reasons that another format's clients know and that no word of OpenAI's says as exactly: of Anthropic, then of Google. */
+/** Reasons without an exact equivalent at OpenAI that another format's clients know: Anthropic's, then Google's. */
 const EXACT_ENDS: ReadonlySet<string> = new Set([
   ...['pause_turn', 'model_context_window_exceeded', 'compaction', 'refusal'],
   ...['continuation', 'recitation', 'prohibited_content', 'blocklist', 'spii', 'language'],
 ]);
 
-/** Reasons that say no more than OpenAI's word for them does. */
+/** Reasons that are no more exact than OpenAI's equivalent. */
 export const USUAL_ENDS: ReadonlySet<string> = new Set(
   Object.keys(FINISH_REASON).filter((reason) => !EXACT_ENDS.has(reason)),
 );

@@ -3,7 +3,7 @@ import type { ChatCodec, ChatResponse, ChunkChoice } from '../../../contract/ind
 const OPEN = '<think>';
 const CLOSE = '</think>';
 
-/** What a piece of content comes to. */
+/** Parts of a piece of content. */
 interface Split {
   readonly reasoning: string;
   readonly content: string;
@@ -11,11 +11,11 @@ interface Split {
 
 interface Splitter {
   push(text: string): Split;
-  /** What was held back at the end. */
+  /** Returns the buffered rest. */
   end(): Split;
 }
 
-/** Takes the thinking out of content that begins with it in tags, whatever pieces it comes in. */
+/** Separates leading thinking in tags from the content, for pieces cut anywhere. */
 function createSplitter(): Splitter {
   let mode: 'before' | 'thinking' | 'after' | 'content' = 'before';
   let held = '';
@@ -25,7 +25,7 @@ function createSplitter(): Splitter {
     held += text;
     if (mode === 'before') {
       const begun = held.trimStart();
-      // What may still become the tag is held back; a text that only has it later means something else by it.
+      // Text that may still become the tag is buffered. A tag later in the text has another meaning.
       if (OPEN.startsWith(begun)) return { reasoning, content };
       mode = begun.startsWith(OPEN) ? 'thinking' : 'content';
       if (mode === 'thinking') held = begun.slice(OPEN.length);
@@ -54,7 +54,7 @@ function createSplitter(): Splitter {
   return { push, end };
 }
 
-/** How much of the end of a text may be the beginning of the tag that closes. */
+/** Length of a partial closing tag at the end of a text. */
 function lengthOfBegun(text: string): number {
   for (let length = Math.min(CLOSE.length - 1, text.length); length > 0; length -= 1)
     if (CLOSE.startsWith(text.slice(-length))) return length;
@@ -64,8 +64,9 @@ function lengthOfBegun(text: string): number {
 type Reading = Pick<ChatCodec, 'response' | 'stream'>;
 
 /**
- * A codec for servers that leave a model's thinking in its words, as `<think>…</think>` at their beginning (vLLM and llama.cpp without
- * a reasoning parser, LM Studio, Ollama's older models): it becomes `reasoning_content`.
+ * Wraps a codec for servers that leave a model's thinking at the start of its text, as `<think>…</think>`. These are
+ * vLLM and llama.cpp without a reasoning parser, LM Studio, and older models of Ollama. The thinking becomes
+ * `reasoning_content`.
  */
 export function withThinkTags<Codec extends Reading>(codec: Codec): Codec {
   return {

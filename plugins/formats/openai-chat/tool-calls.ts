@@ -10,10 +10,10 @@ import {
 import { toolCallId } from '../kit/index.ts';
 import { shortId } from './messages.ts';
 
-/** What every vendor takes as a call's id, so that the conversation may go on at any of them. */
+/** Maximum length of a call id that every vendor accepts, so that the conversation may continue at any of them. */
 const MAX_ID = 64;
 
-/** Tool calls of a whole response: ids made where they are missing or repeated, arguments always text. */
+/** Tool calls of a complete response: missing or repeated ids are generated, arguments are always text. */
 export function readToolCalls(value: unknown, seed: string): readonly ToolCall[] | undefined {
   if (!Array.isArray(value)) return undefined;
   const ids = new Set<string>();
@@ -33,14 +33,14 @@ export function readToolCalls(value: unknown, seed: string): readonly ToolCall[]
   return calls.length > 0 ? calls : undefined;
 }
 
-/** A call of a custom tool: a kind that OpenAI has and the canonical types do not name; it passes as it is. */
+/** Returns true for a call of a custom tool, which OpenAI has and the canonical types lack; it passes unchanged. */
 function isCustomCall(call: JsonObject): call is JsonObject & ToolCall {
   return call['type'] === 'custom';
 }
 
 interface OpenCall {
   readonly index: number;
-  /** The id that the vendor gave, if any. */
+  /** Vendor's id, if any. */
   readonly vendorId: string | undefined;
   name: string | undefined;
   /** Arguments so far. */
@@ -49,19 +49,19 @@ interface OpenCall {
 }
 
 export interface ToolCallTracker {
-  /** The deltas of one chunk, repaired; undefined when they hold nothing. */
+  /** Repaired deltas of one chunk; undefined if they are empty. */
   push(deltas: unknown): readonly ToolCallDelta[] | undefined;
-  /** Whether any call was begun. */
+  /** Returns true if any call has started. */
   used(): boolean;
-  /** Arguments for the calls that got none until the end: what is not JSON would be refused when it comes back. */
+  /** Arguments for calls without any at the end: an empty string is invalid JSON, which vendors would reject later. */
   finish(): readonly ToolCallDelta[];
-  /** The arguments of all calls so far, as text. */
+  /** Arguments of all calls so far, as text. */
   written(): readonly string[];
 }
 
 /**
- * Follows the tool calls of one streamed choice. Vendors leave the index out, say 0 for every call, repeat or blank
- * ids and names: calls come out numbered from 0, each with its id, type and name once.
+ * Tracks the tool calls of one streamed choice. Vendors omit the index, send 0 for every call, and repeat or blank
+ * ids and names. Calls are emitted numbered from 0, each with its id, type and name once.
  */
 export function trackToolCalls(seed: string): ToolCallTracker {
   return new Tracker(seed);
@@ -117,7 +117,7 @@ class Tracker implements ToolCallTracker {
     return [{ index: call.index, function: { ...(naming && { name }), arguments: sent } }];
   }
 
-  /** A piece of a call of a custom tool, which has words for its input in place of arguments. */
+  /** Delta of a custom tool call, which has text input in place of arguments. */
   #customDelta(delta: JsonObject, call: OpenCall, isFirst: boolean): ToolCallDelta {
     const { id: _id, index: _index, type: _type, ...rest } = delta;
     this.#last = call;
@@ -142,7 +142,7 @@ class Tracker implements ToolCallTracker {
     return call;
   }
 
-  /** The id that the caller gets: the vendor's, where it is one that every vendor takes and no other call has. */
+  /** Id for the caller: the vendor's, if every vendor accepts it and it is unique. */
   #idOf(vendorId: string | undefined, position: number): string {
     const given = vendorId === undefined ? undefined : toolCallId(vendorId, MAX_ID);
     const id = given === undefined || this.#ids.has(given) ? newCallId(this.#seed, position) : given;
@@ -152,8 +152,9 @@ class Tracker implements ToolCallTracker {
 }
 
 /**
- * Whether a delta begins another call than the one that has its index: some vendors give every call index 0. Another id
- * together with a name says so; without an id, another name does, or any name once the arguments were whole.
+ * Returns true if a delta starts another call than the one with its index: some vendors send index 0 for every call.
+ * With an id, a different id together with a name starts one. Without an id, a different name does, or any name once
+ * the arguments are complete.
  */
 function isAnother(call: OpenCall, id: string | undefined, name: string | undefined): boolean {
   if (call.name === undefined || name === undefined) return false;
@@ -177,7 +178,7 @@ function firstDelta(
   };
 }
 
-/** Arguments as OpenAI sends them: JSON in a string, also where the vendor sends the object itself. */
+/** Arguments in OpenAI's form: JSON in a string, also if the vendor sends the object itself. */
 function argumentsText(value: unknown): string {
   if (typeof value === 'string') return value;
   return value === undefined || value === null ? '' : JSON.stringify(value);

@@ -5,28 +5,31 @@ import type { Output } from './write-output.ts';
 import type { BlockSetting } from './write-tools.ts';
 
 /**
- * Conversations that are compacted: by a route of their own, or by an item `compaction_trigger` that ends an input. What a vendor compacts
- * only that vendor reads; elsewhere a model sums the conversation up, and any model may read what it wrote.
- * Source: https://developers.openai.com/api/docs/guides/compaction
+ * Compaction of conversations, by a separate route, or by an item `compaction_trigger` that ends an input. Only the
+ * vendor can read its own compacted form. Elsewhere a model summarizes the conversation, and any model can read the
+ * summary. Source: https://developers.openai.com/api/docs/guides/compaction
  */
 
-/** The name by which providers say where their vendor compacts. */
+/** Name under which providers register the vendor's endpoint for compaction. */
 export const COMPACT = 'responses/compact';
 
 const TRIGGER: Item = Object.freeze({ type: 'compaction_trigger' });
 
-/** What the vendors' endpoint takes; it keeps nothing. https://developers.openai.com/api/reference/resources/responses/methods/compact */
+/**
+ * Fields that the vendors' endpoint accepts; it stores nothing.
+ * https://developers.openai.com/api/reference/resources/responses/methods/compact
+ */
 const FIELDS: ReadonlySet<string> = new Set([
   ...['model', 'input', 'instructions', 'service_tier'],
   ...['prompt_cache_key', 'prompt_cache_options', 'prompt_cache_retention'],
 ]);
 
-/** Written into every body that is passed on, and meaning nothing here. */
+/** Fields written into every passthrough body, without effect here. */
 const MEANINGLESS: ReadonlySet<string> = new Set(['stream', 'store']);
 
-/** The rows of a vendor that has the Responses API at a path: requests for responses, and to compact. */
+/** Passthrough rows of a vendor with the Responses API at a path: for responses, and for compaction. */
 export function responsesRows(path: string, row: Omit<NativeRow, 'path'>): Readonly<Record<string, NativeRow>> {
-  // Before the query that some addresses have.
+  // Inserted before the query that some URLs have.
   const compact = path.replace(/(?=\?|$)/, '/compact');
   return { responses: { path, ...row }, [COMPACT]: { path: compact, ...row, body: compactBody } };
 }
@@ -42,12 +45,12 @@ function compactBody(body: object): NativeBody {
   };
 }
 
-/** A request to compact as one for a response. */
+/** Converts a request to compact to a request for a response. */
 export function withTrigger(body: ResponsesBody): ResponsesBody {
   return { ...body, input: [...inputItems(body.input), TRIGGER] };
 }
 
-/** Whether a request wants its conversation compacted, and no response. */
+/** Returns true if a request wants compaction of its conversation instead of a response. */
 export function endsInTrigger({ input }: Pick<ResponsesBody, 'input'>): boolean {
   return Array.isArray(input) && isTrigger(input.at(-1));
 }
@@ -56,7 +59,7 @@ export function isTrigger(item: unknown): boolean {
   return isObject(item) && item['type'] === TRIGGER['type'];
 }
 
-/** What a model that does not compact is asked for in the end. */
+/** Final instruction for a model that does not compact. */
 export const COMPACT_PROMPT = `Stop here, and do not go on with the task. Write a summary of this conversation by which somebody who sees nothing else of it can go on at once:
 - what the user wants, and all that was said on how it is to be done;
 - what was done and found out, with the names, places, figures, commands and texts that are still needed, word for word;
@@ -67,23 +70,26 @@ Write the summary alone.`;
 const BEFORE_SUMMARY =
   'The conversation up to here was compacted. This is the summary of it; go on from there, and do not mention it.\n\n';
 
-/** Begins summaries. They are words of the caller's own conversation, which the caller could as well write as a message: they are not sealed. */
+/**
+ * Prefix of summaries. They are not sealed: they are text of the caller's own conversation, which the caller could
+ * also send as a message.
+ */
 const PREFIX = 'tgs1.';
 
-/** What a summary in an item is to a model; undefined for what a vendor compacted. */
+/** Text of a summary item for a model; undefined for a vendor's compacted form. */
 export function summaryOf(item: Item): string | undefined {
   const packed = readString(item['encrypted_content']);
   if (!packed?.startsWith(PREFIX)) return undefined;
   return BEFORE_SUMMARY + Buffer.from(packed.slice(PREFIX.length), 'base64url').toString('utf8');
 }
 
-/** The items from the last one on that stands for all before it. */
+/** Items from the last compaction, which replaces all earlier ones. */
 export function sinceCompaction(items: readonly Item[]): readonly Item[] {
   const at = items.findLastIndex(({ type }) => type === 'compaction');
   return at < 0 ? items : items.slice(at);
 }
 
-/** The error for what another vendor or account compacted. */
+/** Error for items compacted by another vendor or account. */
 export function foreignCompaction(param: string): GatewayError {
   return new GatewayError(
     'invalid_request',
@@ -92,7 +98,10 @@ export function foreignCompaction(param: string): GatewayError {
   );
 }
 
-/** The output of a model that sums a conversation up: one item, whole at the end. Half a summary is none: the rest of the conversation would be lost. */
+/**
+ * Output of a model that summarizes a conversation: one item, complete at the end. Throws for a partial summary, with
+ * which the rest of the conversation would be lost.
+ */
 export function createCompaction({ emit, itemId }: BlockSetting): Output {
   let text = '';
   let item: Item | undefined;
@@ -121,7 +130,7 @@ export function createCompaction({ emit, itemId }: BlockSetting): Output {
   };
 }
 
-/** What of a request has no place in one for a summary: the form of a response, and which tool is to be called. */
+/** Removes request fields that do not apply to a summary: the response format and the tool choice. */
 export function withoutForm(body: ResponsesBody): ResponsesBody {
   return { ...body, text: null, tool_choice: null, top_logprobs: null };
 }

@@ -5,7 +5,10 @@ const server = 'server_error';
 const limit = 'rate_limit_exceeded';
 const overload = 'server_is_overloaded';
 
-/** `error.code` in `response.failed`, by our own code: OpenAI's SDKs and Codex decide by it whether to send the request again. */
+/**
+ * `error.code` in `response.failed`, by the gateway's error code. OpenAI's SDKs and Codex decide by it whether to
+ * retry.
+ */
 export const FAILED_CODE: Readonly<Record<ErrorCode, string>> = Object.freeze({
   invalid_json: prompt,
   invalid_request: prompt,
@@ -49,7 +52,7 @@ export const FAILED_CODE: Readonly<Record<ErrorCode, string>> = Object.freeze({
   internal_error: server,
 });
 
-/** `response.error` of a response that failed. Codex reads the wait out of the words. */
+/** `response.error` of a failed response. Codex reads the wait from the message. */
 export function failedError({ code, message, retryAfterMs }: GatewayError): {
   readonly code: string;
   readonly message: string;
@@ -61,8 +64,8 @@ export function failedError({ code, message, retryAfterMs }: GatewayError): {
 }
 
 /**
- * The event before `response.failed`, as OpenAI sends it: its SDKs, and what is built on them, throw at its `error`; at
- * `response.failed` alone LangChain and AI SDK 5 take what came until then for the whole.
+ * Event before `response.failed`, as OpenAI sends it. OpenAI's SDKs, and programs built on them, throw at its
+ * `error`. With `response.failed` alone, LangChain and AI SDK 5 treat the partial output as complete.
  */
 export function errorEvent(error: GatewayError): { readonly error: Readonly<Record<string, unknown>> } {
   return { error: { type: error.type, ...failedError(error), param: error.param ?? null } };

@@ -26,14 +26,14 @@ import { type EventWriter, streamOf } from './write-stream.ts';
 const reference = (name: string) => ({ kind: 'reference', name }) as const;
 const MCP = Object.freeze({ kind: 'server tool', name: 'mcp' } as const);
 
-/** What acts in the operator's account, in whichever item, tool or part it stands. */
+/** Fields that affect the operator's account, in any item, tool or part. */
 const EFFECTS: DialectEffects = Object.freeze({
   ...{ file_id: reference('file_id'), file_ids: reference('file_ids') },
   ...{ container_id: reference('container_id'), vector_store_ids: reference('vector_store_ids') },
   ...{ server_url: MCP, connector_id: MCP, approval_request_id: MCP },
 });
 
-/** How responses are passed to vendors that have this API themselves. */
+/** Passthrough of responses to vendors with this API. */
 export const RESPONSES_NATIVE: DialectNative<ResponsesBody> = {
   headers: ['openai-beta'],
   effects: EFFECTS,
@@ -51,10 +51,10 @@ const PATCHES: readonly (readonly [canonical: string, own: string])[] = Object.f
   ['service_tier', 'service_tier'],
 ]);
 
-/** Fields that are written here whatever the caller said. */
+/** Fields that are replaced, whatever the caller sent. */
 const REPLACED: ReadonlySet<string> = new Set(['model', 'stream', 'store', 'previous_response_id', 'input']);
 
-/** The caller's body with the change; undefined for what this format cannot say. */
+/** Applies a change to the caller's body; undefined if this format cannot express it. */
 function patch(body: ResponsesBody, change: NativeChange): NativeBody | undefined {
   const { before, after, model, stream, scope } = change;
   if (before.stop !== after.stop) return undefined;
@@ -63,7 +63,7 @@ function patch(body: ResponsesBody, change: NativeChange): NativeBody | undefine
   for (const [name, value] of Object.entries(body)) {
     if (name === 'model') written[name] = model;
     else if (name === 'input') written[name] = inputOf(body, change, dropped);
-    // Set below, at the place where the caller had them.
+    // Set below, in the caller's field order.
     else if (name === 'stream' || name === 'store') written[name] = false;
     else if (!REPLACED.has(name)) written[name] = value;
   }
@@ -91,7 +91,7 @@ function setField(written: Record<string, unknown>, name: string, value: unknown
   else written[name] = value;
 }
 
-/** What hooks changed of the fields that only this format has. */
+/** Changes by hooks to fields that only this format has. */
 function patchOwnFields(written: Record<string, unknown>, before: ChatRequest, after: ChatRequest): void {
   const [old, now] = [before, after].map(({ dialect_fields: fields }) => fields?.[FORMAT]);
   for (const [name, value] of changesOf(old, now)) {
@@ -101,14 +101,14 @@ function patchOwnFields(written: Record<string, unknown>, before: ChatRequest, a
   }
 }
 
-/** The input with sealed texts opened, and what hooks added at either end. */
+/** Input with opened sealed texts, and with messages of hooks at either end. */
 function inputOf(body: ResponsesBody, change: NativeChange, dropped: Set<string>): string | readonly Item[] {
   const { input } = body;
   const [front, back] = addedTo(change.before.messages, change.after.messages);
   if (typeof input === 'string' && front.length + back.length === 0) return input;
   const items = inputItems(input);
   const patched = items.flatMap((item, index) => {
-    // The vendor takes one at the end alone; what an earlier one came to stands behind it.
+    // The vendor accepts only a final trigger. The result of an earlier one follows it in the input.
     if (isTrigger(item) && index < items.length - 1) return [];
     const kept = patchItem(item, change.open, `input[${index}]`);
     if (!kept) dropped.add('input.reasoning');
@@ -141,7 +141,7 @@ function patchTools(
     ];
 }
 
-/** The tools without those of the vendor that this caller may not have, those in a namespace too; the same list where all stay. */
+/** Removes vendor tools that this caller may not use, also in namespaces; returns the same list if all stay. */
 function allowedTools(tools: unknown, at: string, change: NativeChange, dropped: Set<string>): readonly unknown[] {
   const { without = [] } = change;
   const own = readArray(tools);
@@ -159,12 +159,12 @@ function allowedTools(tools: unknown, at: string, change: NativeChange, dropped:
   return allowed.length === own.length && allowed.every((tool, index) => tool === own[index]) ? own : allowed;
 }
 
-/** Items whose ids are ours, or of a response that nobody keeps: the vendor would look them up. */
+/** Items whose ids belong to the gateway, or to a response that is not stored: the vendor would look them up. */
 const UNNAMED: ReadonlySet<string> = new Set(
   'message reasoning function_call function_call_output custom_tool_call custom_tool_call_output compaction'.split(' '),
 );
 
-/** An item as a vendor that speaks this format may get it; undefined where it is another's reasoning. */
+/** Adapts an item for a vendor of this format; undefined for another vendor's reasoning. */
 function patchItem(item: Item, open: (sealed: string) => string | undefined, at: string): Item | undefined {
   const { id: _id, ...nameless } = item;
   const type = readString(item['type']) ?? 'message';
@@ -172,10 +172,10 @@ function patchItem(item: Item, open: (sealed: string) => string | undefined, at:
   const secret = readString(item['encrypted_content']);
   const summary = type === 'compaction' ? summaryOf(item) : undefined;
   if (summary !== undefined) return { type: 'message', role: 'user', content: [{ type: 'input_text', text: summary }] };
-  // Without it the vendor would look for an item that it was told not to keep.
+  // Without encrypted content, the vendor would look for an item that it did not store.
   if (secret === undefined) return type === 'reasoning' ? undefined : withValidCall(kept);
   const opened = isSealed(secret) ? open(secret) : secret;
-  // Without it there is nothing left of the conversation before.
+  // Without the item, the earlier conversation is lost.
   if (opened === undefined && type === 'compaction') throw foreignCompaction(at);
   if (opened === undefined || isForeign(secret)) return undefined;
   return { ...kept, encrypted_content: opened };
@@ -184,7 +184,7 @@ function patchItem(item: Item, open: (sealed: string) => string | undefined, at:
 const MAX_ID = 64;
 const HASH_LENGTH = 32;
 
-/** Call ids of other vendors may be longer than this one takes; call and result get the same. */
+/** Shortens call ids of other vendors that exceed the limit; call and result get the same id. */
 function withValidCall(item: Item): Item {
   const id = readString(item['call_id']);
   if (id === undefined || id.length <= MAX_ID) return item;
@@ -192,14 +192,17 @@ function withValidCall(item: Item): Item {
   return { ...item, call_id: `call_${hash}` };
 }
 
-/** One event of a vendor, as it came. */
+/** Unchanged event of a vendor. */
 interface Sent {
   readonly data: string;
 }
 
 const TERMINAL: ReadonlySet<unknown> = new Set(['response.completed', 'response.incomplete', 'response.failed']);
 
-/** A vendor's whole response as the caller gets it: what was encrypted is sealed, and what was changed on the way out is as it was. */
+/**
+ * Adapts a vendor's complete response for the caller. Encrypted content is sealed, and changes to the request are
+ * reversed.
+ */
 function writeNative(body: unknown, context: ResponsesContext): unknown {
   if (!isObject(body)) return body;
   const own = context.input.body;
@@ -217,7 +220,7 @@ function sealItem(item: unknown, { seal }: ResponsesContext): unknown {
   return data === undefined ? item : { ...(item as Item), encrypted_content: seal(data) };
 }
 
-/** The events of a vendor that speaks this format itself, numbered anew. */
+/** Events of a vendor of this format, renumbered. */
 function createNativeEvents(context: ResponsesContext): EventWriter<Sent> {
   let sequence = 0;
   let isOver = false;
@@ -250,7 +253,7 @@ function createNativeEvents(context: ResponsesContext): EventWriter<Sent> {
       const { type, response } = event;
       if (isObject(response)) begun = response;
       if (!TERMINAL.has(type)) return [number(event)];
-      // It is sent when the response is remembered: what follows it may refer to the response at once.
+      // Sent once the response is stored: a following request may refer to it immediately.
       isOver = true;
       last = event;
       return [];
@@ -278,12 +281,12 @@ function createNativeEvents(context: ResponsesContext): EventWriter<Sent> {
   };
 }
 
-/** An item that was not ended. */
+/** Marks an unfinished item as incomplete. */
 function incomplete(item: Item): Item {
   return item['status'] === 'in_progress' ? { ...item, status: 'incomplete' } : item;
 }
 
-/** A response of a vendor that speaks this format itself. */
+/** Stream of a vendor of this format. */
 function nativeStream(context: ResponsesContext): DialectNativeStream {
   return streamOf(createNativeEvents(context));
 }

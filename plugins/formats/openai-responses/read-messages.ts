@@ -15,7 +15,7 @@ import { readReasoning } from './reasoning.ts';
 import { calledName, callIdOf, customArguments, FORMAT } from './tables.ts';
 import type { Item, ResponsesBody } from './types.ts';
 
-/** What reading a body finds beside messages. */
+/** Results of reading a body, in addition to messages. */
 export interface Findings {
   readonly needs: DialectNeed[];
   readonly dropped: Set<string>;
@@ -23,14 +23,14 @@ export interface Findings {
 
 interface ReadParts {
   readonly parts: readonly ContentPart[];
-  /** Where each of the parts stands. */
+  /** Path of each part. */
   readonly places: readonly string[];
   readonly refusal?: string;
 }
 
 const DETAILS: ReadonlySet<unknown> = new Set(['auto', 'low', 'high']);
 
-/** The content of a message or of a tool's output: a text, or parts. */
+/** Content of a message or of a tool output: a text, or parts. */
 function readContent(content: unknown, at: string): ReadParts {
   if (typeof content === 'string') return { parts: [{ type: 'text', text: content }], places: [at] };
   const parts: ContentPart[] = [];
@@ -59,7 +59,7 @@ function readPart(part: JsonObject): ContentPart {
       image_url: { url: part['image_url'], ...(DETAILS.has(wanted) && { detail: String(wanted) }) },
     };
   }
-  // LangChain writes images of its older form as chat does.
+  // LangChain writes images in its older form as chat does.
   if (type === 'image_url' && typeof readObject(part['image_url'])['url'] === 'string')
     return { type: 'image_url', image_url: readObject(part['image_url']) };
   if (type === 'input_file' && (typeof part['file_data'] === 'string' || typeof part['file_url'] === 'string'))
@@ -77,7 +77,7 @@ function pickStrings(part: JsonObject, names: readonly string[]): Readonly<Recor
   );
 }
 
-/** Parts as the canonical shape has them: a single plain text is a string. */
+/** Converts parts to canonical content: a single plain text becomes a string. */
 function contentOf(parts: readonly ContentPart[]): string | readonly ContentPart[] {
   const [first] = parts;
   if (first === undefined) return '';
@@ -85,17 +85,17 @@ function contentOf(parts: readonly ContentPart[]): string | readonly ContentPart
   return isText ? String(first['text']) : parts;
 }
 
-/** The longest text that an item of another kind may become. */
+/** Maximum text length of an item of another kind. */
 const MAX_TEXT = 4096;
 
-/** What a tool of the vendor did, as text for models that have no such tool; undefined where it is too long. */
+/** Result of a vendor tool as text, for models without that tool; undefined if it is too long. */
 function historyText(item: Item): string | undefined {
   const { id: _id, encrypted_content: _secret, ...rest } = item;
   const text = JSON.stringify(rest);
   return Buffer.byteLength(text) <= MAX_TEXT ? text : undefined;
 }
 
-/** Where one canonical message stands in the caller's body, and its parts and calls. */
+/** Path of a canonical message in the caller's body, with those of its parts and calls. */
 export interface MessagePlace {
   readonly at: string;
   readonly parts: readonly string[];
@@ -107,7 +107,7 @@ interface ReadMessages {
   readonly places: MessagePlace[];
 }
 
-/** What an assistant did between two messages of others: items of this format, one message of chat's. */
+/** Assistant items between two messages of others, which form one chat message. */
 interface Turn {
   readonly at: string;
   readonly parts: ContentPart[];
@@ -123,11 +123,11 @@ interface Turn {
 interface Reader extends ReadMessages {
   readonly findings: Findings;
   turn: Turn | undefined;
-  /** Reasoning that belongs to the item after it. */
+  /** Reasoning that belongs to the next item. */
   pending: readonly ReasoningDetail[];
 }
 
-/** The messages that a body's instructions and input come to. */
+/** Reads instructions and input of a body as messages. */
 export function readMessages(body: ResponsesBody, findings: Findings): ReadMessages {
   const reader: Reader = { messages: [], places: [], findings, turn: undefined, pending: [] };
   const { instructions, input } = body;
@@ -166,7 +166,7 @@ const READERS: Readonly<Record<string, ReadItem>> = Object.freeze({
     if (summary === undefined) reader.findings.needs.push({ kind: 'native', name: 'compaction', param: at });
     else add(reader, { role: 'user', content: summary }, at, [at]);
   },
-  // One that ends the input is read after it; of earlier ones came what stands behind them.
+  // A trigger at the end of the input is read separately. The results of earlier ones follow them.
   compaction_trigger: () => {},
 });
 
@@ -220,7 +220,7 @@ function addResult(reader: Reader, item: Item, at: string): void {
   add(reader, { role: 'tool', tool_call_id: id, content: contentOf(parts) }, at, places);
 }
 
-/** What tools of a vendor did, for models that do not have them: told as text where it is short. */
+/** Adds results of vendor tools as text if they are short, for models without these tools. */
 function addHistory(reader: Reader, item: Item, type: string, at: string): void {
   const text = type === 'item_reference' ? undefined : historyText(item);
   if (text === undefined) reader.findings.dropped.add(`input.${plainName(type)}`);
@@ -228,12 +228,12 @@ function addHistory(reader: Reader, item: Item, type: string, at: string): void 
   else addPart(turnFor(reader, at), { type: 'text', text }, at);
 }
 
-/** Names that are told go into a header. */
+/** Restricts a reported name to characters that are valid in a header. */
 function plainName(type: string): string {
   return /^[\w.-]{1,48}$/.test(type) ? type : 'unknown';
 }
 
-/** The turn that an assistant's item belongs to, with the reasoning before it; `isOther` tells that a new one begins with it. */
+/** Turn of an assistant's item, with the reasoning before it; `isOther` returns true if the item starts a new turn. */
 function turnFor(reader: Reader, at: string, isOther: (open: Turn) => boolean = () => false): Turn {
   const { pending } = reader;
   if (reader.turn && isOther(reader.turn)) {
@@ -257,7 +257,7 @@ function endTurn(reader: Reader): void {
   const { turn, pending } = reader;
   reader.turn = undefined;
   reader.pending = [];
-  // Reasoning that led to nothing: vendors refuse it without what follows, or read it as a turn of its own.
+  // Reasoning without a following item: vendors reject it, or read it as a separate turn.
   if (!turn) {
     if (pending.length > 0) reader.findings.dropped.add('input.reasoning');
     return;

@@ -17,10 +17,10 @@ import { readToolTable, type ToolTable } from './read-tools.ts';
 import { calledName, FORMAT, INCLUDE_ENCRYPTED, isSet, SAME_FIELDS } from './tables.ts';
 import type { ResponsesBody } from './types.ts';
 
-/** Fields that the canonical request has under the same name. */
+/** Fields with the same name in the canonical request. */
 const SAME = Object.freeze([...SAME_FIELDS, 'stream_options'] as const);
 
-/** Fields that are read elsewhere, or mean nothing at other vendors and need not be told. */
+/** Fields that are read elsewhere, or have no meaning at other vendors and need no report. */
 const SILENT: ReadonlySet<string> = new Set([
   ...SAME,
   ...['model', 'input', 'instructions', 'tools', 'tool_choice', 'text', 'reasoning', 'include', 'stream', 'store'],
@@ -28,15 +28,15 @@ const SILENT: ReadonlySet<string> = new Set([
   ...['client_metadata', 'generate', '__proto__'],
 ]);
 
-/** Values of other fields that are the default. */
+/** Default values of other fields. */
 const NEUTRAL: Readonly<Record<string, unknown>> = Object.freeze({ truncation: 'disabled' });
 
-/** What may be included that other vendors' responses can show too. */
+/** Values of `include` that other vendors' responses also support. */
 const INCLUDABLE: ReadonlySet<string> = new Set([INCLUDE_ENCRYPTED, 'message.output_text.logprobs']);
 
 const PLAIN_NAME = /^[\w.-]{1,64}$/;
 
-/** A request in this format as a canonical one. What it refers to was looked up before. */
+/** Reads a request of this format into the canonical form. Responses that it refers to were looked up before. */
 export function readResponsesRequest({ body: sent }: DialectInput<ResponsesBody>): DialectRequest {
   const compacts = endsInTrigger(sent);
   const body = compacts ? withoutForm(sent) : sent;
@@ -62,7 +62,7 @@ export function readResponsesRequest({ body: sent }: DialectInput<ResponsesBody>
     model: body.model,
     messages,
     ...fieldsOf(body),
-    // A summary needs none.
+    // A summary needs no tools.
     ...(table.tools.length > 0 && !compacts && { tools: table.tools }),
     ...(choice !== undefined && !compacts && { tool_choice: choice }),
     ...(Object.keys(own).length > 0 && { dialect_fields: { [FORMAT]: own } }),
@@ -75,7 +75,7 @@ export function readResponsesRequest({ body: sent }: DialectInput<ResponsesBody>
   };
 }
 
-/** Things in the operator's account that the body names as a whole. */
+/** Resources of the operator's account that the body refers to. */
 function referencesOf(body: ResponsesBody): DialectNeed[] {
   return ['conversation', 'prompt']
     .filter((name) => body[name] !== undefined && body[name] !== null)
@@ -106,7 +106,7 @@ function responseFormat(format: Readonly<Record<string, unknown>>): ResponseForm
   return { type, json_schema: { name: 'response', schema: {}, ...Object.fromEntries(told) } };
 }
 
-/** Fields that only vendors of this format know, for codecs and hooks; told where a target is another one. */
+/** Fields that only vendors of this format know, for codecs and hooks; reported as dropped at other targets. */
 function ownFields(body: ResponsesBody, { dropped }: Findings): JsonObject {
   const own: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(body)) {
@@ -129,7 +129,7 @@ const FIELDS: readonly (readonly [canonical: string, own: string])[] = Object.fr
   ['verbosity', 'text.verbosity'],
 ]);
 
-/** Ends of canonical places that this format writes otherwise. */
+/** Suffixes of canonical paths that differ in this format. */
 const ENDS: readonly (readonly [canonical: RegExp, own: string])[] = Object.freeze([
   [/^\.image_url(\.url)?$/, '.image_url'],
   [/^\.image_url\.detail$/, '.detail'],
@@ -140,7 +140,7 @@ const ENDS: readonly (readonly [canonical: RegExp, own: string])[] = Object.free
 const MESSAGE = /^messages\[(\d+)\](?:\.(content|tool_calls)(?:\[(\d+)\])?)?(.*)$/;
 const TOOL = /^tools\[(\d+)\](.*)$/;
 
-/** Finds where a place of the canonical request stands in the caller's body. */
+/** Maps a path of the canonical request to the caller's body. */
 function createPlaces(messages: readonly MessagePlace[], tools: readonly string[]): (param: string) => string {
   return (param) => {
     const [, at, list, index, rest = ''] = MESSAGE.exec(param) ?? [];
@@ -169,14 +169,14 @@ interface ReadChoice {
 }
 
 /**
- * The tool choice, by canonical names. One that names a tool of the vendor, or wants some tool where only the vendor's are left,
- * needs a vendor that has them: without them the response would not be to what was requested.
+ * Tool choice with canonical names. A vendor tool is required if the choice names one, or if it requires a tool and
+ * only vendor tools remain. Any other vendor would respond to a different request.
  */
 function readToolChoice({ tool_choice: choice }: ResponsesBody, { tools, hosted }: ToolTable): ReadChoice {
   if (choice === undefined || choice === null) return { needs: [] };
   if (typeof choice === 'string') {
     if (choice === 'required' && tools.length === 0 && hosted.length > 0) return onlyThere(hosted[0] ?? choice);
-    // Vendors refuse a choice without tools, also one that says nothing.
+    // Vendors reject any tool choice without tools, even a neutral one.
     if (tools.length === 0 && choice !== 'required') return { needs: [] };
     return { choice: choice as ToolChoice, needs: [] };
   }

@@ -19,19 +19,18 @@ import { readReasoningItem } from './reasoning.ts';
 import { calledName, callIdOf, customArguments, INCOMPLETE, isCall } from './tables.ts';
 import type { Item } from './types.ts';
 
-/** What a vendor's failure amounts to: an error body, or the `error` of a response or an event. */
+/** Classifies a vendor's failure: an error body, or the `error` of a response or an event. */
 export type ClassifyFailure = (body: unknown) => UpstreamFailure;
 
-/** What the vendor itself says that a call cost, in US dollars. */
+/** Returns the vendor's own cost of a call in US dollars. */
 export type CostOf = (usage: JsonObject) => number | undefined;
 
-/** How responses are read. */
 export interface ReadingRules {
   readonly classify: ClassifyFailure;
   readonly costOf?: CostOf | undefined;
   /**
-   * True where calls of custom tools become chat's own calls of type `custom`: for requests that came with such tools. Elsewhere they
-   * become calls of a function with the one argument `input`, which every format can say.
+   * True to return calls of custom tools as chat's calls of type `custom`, for requests with such tools. Otherwise
+   * they become calls of a function with one argument, `input`, which every format supports.
    */
   readonly keepsCustomCalls?: boolean;
 }
@@ -45,13 +44,13 @@ interface Read {
   refusal: string | undefined;
 }
 
-/** What stands between the texts of two messages of one response. */
+/** Separator between the texts of two messages of one response. */
 export const BETWEEN_MESSAGES = '\n\n';
 
-/** The states of a response without an end of its own. */
+/** States of an unfinished response. */
 const NOT_ENDED: ReadonlySet<unknown> = new Set(['queued', 'in_progress', 'cancelled']);
 
-/** A non-streaming response in the canonical shape. */
+/** Reads a non-streaming response into the canonical shape. */
 export function readResponse(body: unknown, call: CodecCall, rules: ReadingRules): ChatResponse {
   const response = readObject(body);
   if (isObject(response['error']) || response['status'] === 'failed') throw new StreamFailure(rules.classify(body));
@@ -127,12 +126,12 @@ function readCall(item: Item, { keepsCustomCalls }: ReadingRules): ToolCall {
   if (type !== 'custom_tool_call')
     return { id, type: 'function', function: { name, arguments: readString(given) ?? '{}' } };
   if (!keepsCustomCalls) return { id, type: 'function', function: { name, arguments: customArguments(plain) } };
-  // A kind of call that OpenAI has and the canonical types do not name; it passes as it is.
+  // A kind of call that OpenAI has and the canonical types lack; it passes unchanged.
   const custom: JsonObject = { id, type: 'custom', custom: { name, input: plain } };
   return custom as JsonObject & ToolCall;
 }
 
-/** Citations in chat's form, which has an object around their fields. */
+/** Citations in chat's form, which wraps their fields in an object. */
 export function readAnnotations(list: unknown): readonly JsonObject[] {
   return readArray(list).flatMap((given) => {
     const { type, ...fields } = readObject(given);
@@ -140,14 +139,14 @@ export function readAnnotations(list: unknown): readonly JsonObject[] {
   });
 }
 
-/** Why a response ended, by its status and what it holds; `called` are the arguments of its calls, as text. */
+/** End of a response by its status and content; `called` holds the arguments of its calls, as text. */
 export function finishOf(response: JsonObject, called: readonly string[], refused: boolean): ChoiceEnd {
   const status = readString(response['status']) ?? 'completed';
   const reason = readString(readObject(response['incomplete_details'])['reason']);
   const finish = { native: reason ?? status };
   if (status === 'incomplete') {
     const known = reason === undefined ? 'length' : Object.entries(INCOMPLETE).find(([name]) => name === reason)?.[1];
-    // The vendor calls it a response, also without content.
+    // The vendor considers it a response, even without content.
     return known ? { finish_reason: known, finish } : unmappedEnd(reason ?? status, true, called);
   }
   if (status !== 'completed') return unmappedEnd(status, true, called);
@@ -155,7 +154,7 @@ export function finishOf(response: JsonObject, called: readonly string[], refuse
   return { finish_reason: called.length > 0 ? 'tool_calls' : 'stop', finish };
 }
 
-/** What a response used, in the canonical names; undefined without counts, or with something that cannot be one. */
+/** Usage of a response with canonical names; undefined for missing or invalid counts. */
 export function readResponsesUsage({ usage: value, output: items }: JsonObject, costOf?: CostOf): Usage | undefined {
   if (!isObject(value)) return undefined;
   const { input_tokens: input, output_tokens: output, input_tokens_details: read } = value;
@@ -186,7 +185,7 @@ export function readResponsesUsage({ usage: value, output: items }: JsonObject, 
   };
 }
 
-/** The unit that each kind of item of the vendor's own tools is billed by. Source: https://developers.openai.com/api/docs/pricing */
+/** Billing unit of each kind of vendor tool item. Source: https://developers.openai.com/api/docs/pricing */
 const UNITS: ReadonlyMap<unknown, string> = new Map([
   ['web_search_call', 'web_search_requests'],
   ['file_search_call', 'file_search_requests'],
@@ -199,7 +198,7 @@ function unitsOf(items: readonly unknown[]): Usage['units'] {
   for (const item of items) {
     const { type, action } = readObject(item);
     const unit = UNITS.get(type);
-    // Opening a page that was found is no search.
+    // Opening a page from the results is not a search.
     const isSearch = (readString(readObject(action)['type']) ?? 'search') === 'search';
     if (unit !== undefined && isSearch) units[unit] = (units[unit] ?? 0) + 1;
   }

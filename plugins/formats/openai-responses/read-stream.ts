@@ -34,28 +34,28 @@ import type { Item } from './types.ts';
 
 interface OpenCall {
   readonly index: number;
-  /** What its arguments are: JSON text, the text of a custom tool as JSON, or that text as it is. */
+  /** Form of its arguments: JSON text, text of a custom tool as JSON, or that text itself. */
   readonly kind: 'function' | 'custom as function' | 'custom';
-  /** Arguments that went out so far. */
+  /** Arguments emitted so far. */
   written: string;
 }
 
-/** What was read of one stream. */
+/** State of a stream. */
 interface State {
   readonly rules: ReadingRules;
   head: ReturnType<typeof chunkHead>;
   readonly calls: Map<unknown, OpenCall>;
-  /** How much text of each item of reasoning, and of each part of a message, went out. */
+  /** Length of the text emitted so far, by reasoning item and message part. */
   readonly texts: Map<string, number>;
   hasRole: boolean;
   hasText: boolean;
   hasRefusal: boolean;
-  /** Whether another message has begun, whose text is to be kept apart from that of the one before. */
+  /** True if another message has started, whose text must be separated from the previous one. */
   isNextMessage: boolean;
   isOver: boolean;
 }
 
-/** Decodes one stream of Responses events into canonical chunks; what only a `done` event tells is taken from there. */
+/** Decodes a stream of Responses events into canonical chunks; data that only a `done` event has is read from there. */
 export function decodeResponsesStream(call: CodecCall, rules: ReadingRules): StreamDecoder {
   const state: State = {
     rules,
@@ -85,7 +85,10 @@ export function decodeResponsesStream(call: CodecCall, rules: ReadingRules): Str
   };
 }
 
-/** The body to classify: an `error` event has its fields at the top or in `error`, a failed response in its own `error`. */
+/**
+ * Body to classify. An `error` event has its fields at the top level or in `error`, a failed response in its own
+ * `error`.
+ */
 function failureOf(event: JsonObject): unknown {
   const { response } = event;
   if (isObject(response)) return { error: readObject(response['error']) };
@@ -128,7 +131,7 @@ const READERS: ReadonlyMap<string, ReadEvent> = new Map<string, ReadEvent>([
   ['response.custom_tool_call_input.done', readArguments],
 ]);
 
-/** The text that an event adds; of a `done` event what its deltas have not told. */
+/** New text of an event; for a `done` event, the text that its deltas did not contain. */
 function newText(kind: string, event: JsonObject, state: State, value: unknown, isWhole: boolean): string {
   const text = readString(value) ?? '';
   const key = [kind, event['output_index'], event['content_index'], event['summary_index']].join(':');
@@ -150,7 +153,7 @@ function textDelta(
   return kind === 'content' ? { content: separated(text, state) } : { reasoning_content: text };
 }
 
-/** Text of a message, kept apart from that of an earlier message of the same response. */
+/** Text of a message, separated from that of an earlier message of the same response. */
 function separated(text: string, state: State): string {
   const between = state.isNextMessage ? BETWEEN_MESSAGES : '';
   state.isNextMessage = false;
@@ -183,9 +186,9 @@ function openCall({ output_index: at }: JsonObject, item: Item, { calls, rules }
   const call: OpenCall = { index: calls.size, kind, written: '' };
   calls.set(at, call);
   const [id, name] = [callIdOf(item), calledName(item)];
-  // Arguments in the first event are those that deltas go on to bring, or all there are: `done` says which.
+  // Arguments in the first event either precede those of the deltas or are complete; `done` shows which.
   if (kind !== 'custom') return { index: call.index, id, type: 'function', function: { name, arguments: '' } };
-  // The kind is not one of the canonical types; it passes as it is.
+  // The canonical types lack this kind; it passes unchanged.
   const custom: JsonObject = { id, type: 'custom', custom: { name, input: '' } };
   return { ...custom, index: call.index };
 }
@@ -202,7 +205,7 @@ function readArguments(event: JsonObject, state: State): ChatDelta | undefined {
   return all === undefined ? undefined : write(call, all.slice(call.written.length));
 }
 
-/** A piece of plain input as a piece of the JSON text that has it. */
+/** Converts a piece of plain input to a piece of the JSON text that contains it. */
 function customDelta({ written }: OpenCall, delta: string): string {
   return (written === '' ? CUSTOM_OPENING : '') + JSON.stringify(delta).slice(1, -1);
 }
@@ -224,7 +227,7 @@ function write(call: OpenCall, text: string): ChatDelta | undefined {
   };
 }
 
-/** The end of an item: what its other events left out, and what the vendor needs back of its reasoning. */
+/** End of an item: adds data missing from its other events, and reasoning data that the vendor requires back. */
 function readDone(event: JsonObject, state: State): ChatDelta | undefined {
   const item = readObject(event['item']);
   if (item['type'] === 'reasoning') {
@@ -242,7 +245,7 @@ function readDone(event: JsonObject, state: State): ChatDelta | undefined {
   return opened ? { tool_calls: [opened, ...(rest?.tool_calls ?? [])] } : rest;
 }
 
-/** Text of a message that came in no other event. */
+/** Text of a message that no other event contained. */
 function readMissing(event: JsonObject, item: JsonObject, state: State): ChatDelta | undefined {
   const texts = readArray(item['content']).map((part, index) => {
     const { type, text } = readObject(part);
@@ -273,9 +276,9 @@ function readEnd(response: JsonObject, state: State): readonly ChatChunk[] {
 }
 
 /**
- * Reads what vendors with OpenAI's Responses API send. Never throws but `StreamFailure`. `keepsCustomCalls` is for requests whose
- * custom tools went to the vendor as such; elsewhere their calls become calls of functions with the one argument `input`.
- * https://developers.openai.com/api/reference/resources/responses/streaming-events
+ * Reads responses of vendors with OpenAI's Responses API. Throws only `StreamFailure`. `keepsCustomCalls` is for
+ * requests whose custom tools were sent to the vendor as such. Otherwise their calls become calls of functions with
+ * one argument, `input`. https://developers.openai.com/api/reference/resources/responses/streaming-events
  */
 export function createResponsesCodec(
   classify: ClassifyFailure,

@@ -11,20 +11,20 @@ import {
 import { namespacedName } from './tables.ts';
 import type { Item, ResponsesBody } from './types.ts';
 
-/** A tool as the caller knows it. */
+/** Tool under its name in the caller's request. */
 export interface CallerTool {
   readonly kind: 'function' | 'custom';
   readonly name: string;
   readonly namespace?: string;
 }
 
-/** The tools of a request, by the names that models of all vendors get to see. */
+/** Tools of a request, by the names sent to models. */
 export interface ToolTable {
   readonly tools: readonly Tool[];
-  /** Where each of the tools stands in the caller's body. */
+  /** Path of each tool in the caller's body. */
   readonly places: readonly string[];
   readonly callers: ReadonlyMap<string, CallerTool>;
-  /** Types of tools that only a vendor of this format has. */
+  /** Types of tools that only vendors of this format have. */
   readonly hosted: readonly string[];
   readonly needs: readonly DialectNeed[];
 }
@@ -37,12 +37,12 @@ interface Draft {
   readonly needs: DialectNeed[];
 }
 
-/** Tools that the caller runs: they only need a vendor whose models know them. */
+/** Tools that the caller runs; they require only a vendor whose models know them. */
 const CLIENT_TOOLS: ReadonlySet<string> = new Set(['local_shell', 'apply_patch', 'tool_search']);
 
 const tables = new WeakMap<ResponsesBody, ToolTable>();
 
-/** The tools of a body, those among its input too. Throws for two that would be called the same. */
+/** Tools of a body, including those in its input. Throws for two tools with the same resulting name. */
 export function readToolTable(body: ResponsesBody): ToolTable {
   const known = tables.get(body);
   if (known) return known;
@@ -52,14 +52,14 @@ export function readToolTable(body: ResponsesBody): ToolTable {
     if (!isObject(item) || !Array.isArray(item['tools'])) continue;
     const place = `input[${index}].tools`;
     if (item['type'] === 'additional_tools') addTools(draft, item['tools'], place);
-    // What a server of tools offered is a list of names: nothing of it runs.
+    // Tools listed by an MCP server are names only: none of them runs.
     else if (item['type'] !== 'mcp_list_tools') addFoundTools(draft, item['tools'], place);
   }
   tables.set(body, draft);
   return draft;
 }
 
-/** The vendor's own tools among those that were found before: the caller's own ones are calls of the past. */
+/** Vendor tools among those found earlier; the caller's own tools there are past calls. */
 function addFoundTools(draft: Draft, tools: unknown, at: string): void {
   for (const [index, tool] of readArray(tools).entries()) {
     if (!isObject(tool)) continue;
@@ -81,7 +81,7 @@ function addTool(draft: Draft, tool: JsonObject, at: string, namespace: Item | u
   else addHosted(draft, tool, at);
 }
 
-/** A tool that the caller runs. */
+/** Adds a tool that the caller runs. */
 function addOwn(
   draft: Draft,
   tool: JsonObject,
@@ -103,7 +103,7 @@ function addOwn(
         param: `${at}.name`,
       },
     );
-  // What is said of a namespace as a whole stands with its first tool.
+  // The description of a namespace is added to its first tool.
   const isFirst = namespace !== undefined && tool === readArray(namespace['tools'])[0];
   const about = isFirst ? readString(namespace['description']) : undefined;
   draft.callers.set(full, { kind: type, name: own, ...(space !== undefined && { namespace: space }) });
@@ -125,7 +125,7 @@ function functionTool(name: string, tool: JsonObject, about: string | undefined)
   };
 }
 
-/** A tool that takes plain text, as a function of one string: no other vendor has such. */
+/** Converts a plain text tool to a function with one string, since other vendors lack such tools. */
 function customTool(name: string, tool: JsonObject, about: string | undefined): Tool {
   const { type, syntax, definition } = readObject(tool['format']);
   const grammar =

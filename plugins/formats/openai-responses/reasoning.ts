@@ -8,12 +8,15 @@ import {
 import { FORMAT } from './tables.ts';
 import type { Item } from './types.ts';
 
-/** What another format's maker needs back, with the name of that format; Messages writes its signatures in the same form. */
+/**
+ * Data that another format's vendor requires back, with the name of that format. Messages writes its signatures in
+ * the same form.
+ */
 const FOREIGN = /^tgr\.([a-z]{1,32})\.[\w-]{0,128}\.(.+)$/s;
 
 /**
- * An item of reasoning as canonical details. Another format's is one detail with its text; `data` is the seal of what its maker
- * needs back, be that a signature or the encrypted whole.
+ * Reads a reasoning item as canonical details. Another format's item is one detail with its text. `data` is the
+ * sealed data that its vendor requires back: a signature or the encrypted reasoning.
  */
 export function readReasoning(item: Item): readonly ReasoningDetail[] {
   const details = readReasoningItem(item);
@@ -23,7 +26,7 @@ export function readReasoning(item: Item): readonly ReasoningDetail[] {
   return [text === '' ? { kind: 'encrypted', data, format } : { kind: 'text', text, data, format }];
 }
 
-/** What of a block of reasoning its maker needs back, sealed; undefined where there is nothing. */
+/** Seals the data of a reasoning block that its vendor requires back; undefined without any. */
 export function sealReasoning(details: readonly ReasoningDetail[], seal: DialectContext['seal']): string | undefined {
   const own = details.find(({ format, data }) => format === FORMAT && data !== undefined);
   if (own?.data !== undefined) return seal(own.data);
@@ -34,16 +37,16 @@ export function sealReasoning(details: readonly ReasoningDetail[], seal: Dialect
   return undefined;
 }
 
-/** Whether reasoning is another format's, which no provider of this one can read. */
+/** Returns true for reasoning of another format, which providers of this one cannot read. */
 export function isForeign(data: string): boolean {
   return FOREIGN.test(data);
 }
 
-/** Whether a text was sealed by a gateway; whose it is only core can tell. */
+/** Returns true if a gateway sealed a text. Only core can verify for whom. */
 export function isSealed(data: string): boolean {
   return data.startsWith('tg1.');
 }
-/** An item of reasoning as canonical details. */
+/** Reads a reasoning item of this format as canonical details. */
 export function readReasoningItem(item: Item): readonly ReasoningDetail[] {
   const id = readString(item['id']);
   const base = { format: FORMAT, ...(id !== undefined && { id }) };

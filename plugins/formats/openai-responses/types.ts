@@ -1,14 +1,15 @@
 import { MAX_MESSAGES, MAX_PARTS, type Schema } from '../../../contract/index.ts';
 
 /**
- * OpenAI's Responses API: shapes and words that both sides need, the dialect that clients speak and the codec for vendors.
- * https://developers.openai.com/api/reference/resources/responses, and the schemas of github.com/openai/openai-openapi.
+ * OpenAI's Responses API: shapes and names shared by the client dialect and the vendor codec.
+ * https://developers.openai.com/api/reference/resources/responses, and the schemas of
+ * github.com/openai/openai-openapi.
  */
 
-/** One item of `input` or `output`, of whatever type. */
+/** Item of `input` or `output`, of any type. */
 export type Item = Readonly<Record<string, unknown>>;
 
-/** The fields of a request that are written for vendors. */
+/** Request fields that are written for vendors. */
 export interface ResponsesRequest {
   readonly model: string;
   readonly input: readonly Item[];
@@ -36,14 +37,14 @@ export interface ResponsesBody {
   readonly [field: string]: unknown;
 }
 
-/** What a stream sends: SSE frames and websocket frames are made of these. */
+/** Stream event; SSE frames and websocket frames are made from it. */
 export interface ResponsesEvent {
   readonly type: string;
   readonly sequence_number: number;
   readonly [field: string]: unknown;
 }
 
-/** Types of the fields that are read; fields, items, parts and tools that nobody here knows pass. Null is "not set". */
+/** Types of the fields that are read; unknown fields, items, parts and tools pass. Null means "not set". */
 
 const nullable = (type: string, rest: Schema = {}): Schema => ({ type: [type, 'null'], ...rest });
 const id = nullable('string', { maxLength: 4096 });
@@ -131,7 +132,7 @@ export const RESPONSES_REQUEST: Schema & { readonly $id: string } = Object.freez
   },
 });
 
-/** Of a request to compact: what may be sent for a response, but for a stream, with or without an input of its own. */
+/** Request to compact: like a request for a response, but without streaming, and with optional input. */
 export const COMPACT_REQUEST: Schema & { readonly $id: string } = Object.freeze({
   ...{ ...RESPONSES_REQUEST, $id: 'tollgate:CompactRequest', required: ['model'] },
   properties: {

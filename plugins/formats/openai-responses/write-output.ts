@@ -34,7 +34,7 @@ interface RefusalPart {
 
 type Part = TextPart | RefusalPart;
 
-/** An item `message` of the assistant: its text, and a refusal. `phase` is what the model said it is for. */
+/** Creates an assistant `message` item: its text, and a refusal. `phase` is the purpose that the model gave. */
 function createMessageBlock(setting: BlockSetting, phase: string | undefined): MessageBlock {
   return new Message(setting, phase);
 }
@@ -44,7 +44,7 @@ class Message implements MessageBlock {
   readonly #setting: BlockSetting;
   readonly #phase: string | undefined;
   readonly #parts: Part[] = [];
-  /** What came before the item was started. */
+  /** Output that arrived before the item was started. */
   readonly #waiting: (() => void)[] = [];
   #at: number | undefined;
 
@@ -118,7 +118,7 @@ class Message implements MessageBlock {
     else act();
   }
 
-  /** Sends an event of the part that is open. */
+  /** Sends an event of the open part. */
   #emit(type: string, fields: Readonly<Record<string, unknown>>): void {
     const at = this.#at ?? 0;
     const place = { item_id: this.#setting.itemId('msg', at), output_index: at, content_index: this.#parts.length - 1 };
@@ -153,7 +153,7 @@ class Message implements MessageBlock {
   }
 }
 
-/** A citation as this format has it: chat's without the object around its fields. */
+/** Converts a citation to this format: chat's form without the object around its fields. */
 function annotationOf(given: JsonObject): JsonObject | undefined {
   const { type } = given;
   if (type !== 'url_citation' && type !== 'file_citation') return undefined;
@@ -161,7 +161,7 @@ function annotationOf(given: JsonObject): JsonObject | undefined {
   return isObject(inner) ? { type, ...inner } : given;
 }
 
-/** One token's log probability; chat has the same fields. */
+/** Log probability of a token; chat has the same fields. */
 function logprobOf(given: unknown): readonly JsonObject[] {
   const { token, logprob, bytes, top_logprobs: top } = readObject(given);
   if (typeof token !== 'string' || typeof logprob !== 'number') return [];
@@ -169,22 +169,22 @@ function logprobOf(given: unknown): readonly JsonObject[] {
   return [{ token, logprob, bytes: readArray(bytes), top_logprobs: others }];
 }
 
-/** The output of a response while it grows: items one after the other, each closed before the next one is opened. */
+/** Output of a response in progress: items in sequence, each closed before the next one opens. */
 export interface Output {
   reasoning(text: string): void;
   details(list: readonly ReasoningDetail[]): void;
-  /** The delta of a choice, in the order that vendors mean. */
+  /** Adds the delta of a choice, in the vendors' order. */
   delta(delta: ChatDelta, logprobs: unknown): void;
-  /** Ends all items; a reason that cut the response leaves the last one incomplete. */
+  /** Ends all items; a finish reason of a truncated response leaves the last one incomplete. */
   close(finish: FinishReason | null): void;
-  /** The items so far; those that are not ended have the status `incomplete`. */
+  /** Items so far; unfinished ones have the status `incomplete`. */
   items(): readonly Item[];
   readonly hasRefusal: boolean;
 }
 
 const CUTS: ReadonlySet<FinishReason | null> = new Set<FinishReason | null>(['length', 'content_filter']);
 
-/** `phase` is what the model said its message is for. */
+/** `phase` is the purpose that the model gave for its message. */
 export function createOutput(setting: BlockSetting, phase?: string): Output {
   return new Blocks(setting, phase);
 }
@@ -195,7 +195,7 @@ class Blocks implements Output {
   readonly #blocks: Block[] = [];
   readonly #tools = new Map<number, ToolBlock>();
   readonly #ended: Item[] = [];
-  /** The place of the block that is open; those after it wait until it is whole. */
+  /** Index of the open block; later ones wait until it is complete. */
   #open = 0;
   #last: ReasoningBlock | MessageBlock | undefined;
   hasRefusal = false;
@@ -294,7 +294,7 @@ class Blocks implements Output {
 
 const DATA = /^data:[^,]*;base64,/;
 
-/** An item `image_generation_call`: an image that the model made, whole. */
+/** Creates an `image_generation_call` item: a complete image made by the model. */
 function createImageBlock({ emit, itemId }: BlockSetting, image: JsonObject): Block {
   const url = readString(readObject(image['image_url'])['url']) ?? '';
   const result = url.replace(DATA, '');
@@ -323,12 +323,12 @@ function createImageBlock({ emit, itemId }: BlockSetting, image: JsonObject): Bl
 interface ReasoningBlock extends Block {
   readonly kind: 'reasoning';
   text(delta: string): void;
-  /** What the maker says at the end of the block; it takes no more text. */
+  /** Adds the vendor's details at the end of the block, which accepts no more text. */
   details(list: readonly ReasoningDetail[]): void;
   readonly isClosed: boolean;
 }
 
-/** An item `reasoning`: what a model thought, as its summary. */
+/** Creates a `reasoning` item with the model's thoughts as its summary. */
 function createReasoningBlock({ emit, itemId, seal }: BlockSetting): ReasoningBlock {
   const all: ReasoningDetail[] = [];
   let text = '';
@@ -357,7 +357,7 @@ function createReasoningBlock({ emit, itemId, seal }: BlockSetting): ReasoningBl
       all.push(...list);
       isClosed = true;
       const told = list.flatMap((detail) => detail.text ?? []).join('\n\n');
-      // Most vendors streamed the same text already.
+      // Most vendors already streamed the same text.
       if (text === '') block.text(told);
     },
     start(index) {

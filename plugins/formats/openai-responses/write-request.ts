@@ -10,27 +10,28 @@ import {
 import { FORMAT, INCLUDE_ENCRYPTED, isSet, SAME_FIELDS, usualOrder } from './tables.ts';
 import type { Item, ResponsesRequest } from './types.ts';
 
-/** A chat request whose fields are already what the vendor takes: names, ranges, roles and documents as OpenAI has them. */
+/** Chat request whose fields already follow the vendor's rules: names, ranges, roles and documents as at OpenAI. */
 export interface ChatFields {
   readonly model: string;
   readonly messages: readonly ChatMessage[];
   readonly [field: string]: unknown;
 }
 
-/** What a request says beyond the fields of chat. */
+/** Request options in addition to the fields of chat. */
 export interface WritingRules {
   readonly stream: boolean;
   readonly streamOptions?: Readonly<Record<string, unknown>> | undefined;
-  /** How reasoning is summed up for the caller, as `auto`; nothing is asked for unless set. */
+  /** Reasoning summary for the caller, such as `auto`; default: none requested. */
   readonly summary?: string | undefined;
 }
 
-/** Fields of chat that the API has under the same name. */
+/** Chat fields with the same name in this API. */
 const SAME: readonly string[] = [...SAME_FIELDS, 'max_output_tokens', 'moderation'];
 
 /**
- * A chat request as one to OpenAI's Responses API. The vendor keeps nothing of it: reasoning comes encrypted, and earlier reasoning
- * that came back goes with it. Also returns what was left out. https://developers.openai.com/api/reference/resources/responses
+ * Writes a chat request for OpenAI's Responses API. The vendor stores nothing: reasoning arrives encrypted, and
+ * earlier reasoning is sent back with the request. Also returns the names of dropped fields.
+ * https://developers.openai.com/api/reference/resources/responses
  */
 export function writeResponsesRequest(
   chat: ChatFields,
@@ -63,13 +64,13 @@ export function writeResponsesRequest(
   return { body, dropped: [...dropped] };
 }
 
-/** Ids of calls of custom tools: their results are items of another type. */
+/** Ids of custom tool calls: their results are items of another type. */
 function customCallsOf(messages: readonly ChatMessage[]): ReadonlySet<string> {
   const calls = messages.flatMap((message) => readArray(message.tool_calls).filter(isObject));
   return new Set(calls.flatMap(({ type, id }) => (type === 'custom' && typeof id === 'string' ? [id] : [])));
 }
 
-/** A tool that the caller runs, as this API has it; undefined for any other, which the vendor would run. */
+/** Converts a tool that the caller runs; undefined for any other, which the vendor would run. */
 export function writeTool(tool: unknown): Item | undefined {
   const { type, function: called, custom } = readObject(tool);
   if (type === 'custom') {
@@ -83,12 +84,12 @@ export function writeTool(tool: unknown): Item | undefined {
     name,
     ...(isSet(description) && { description }),
     parameters: parameters ?? { type: 'object', properties: {} },
-    // In this API strict is the default, in chat it is not.
+    // Strict is the default in this API, but not in chat.
     strict: strict ?? false,
   };
 }
 
-/** The format of a custom tool: chat has a grammar's fields in an object of their own. */
+/** Format of a custom tool: chat wraps a grammar's fields in an object. */
 function formatOf(format: unknown): unknown {
   const { type, grammar } = readObject(format);
   return type === 'grammar' && isObject(grammar) ? { type, ...grammar } : format;
@@ -103,7 +104,7 @@ function toolsOf(tools: unknown, dropped: Set<string>): readonly Item[] {
   });
 }
 
-/** A choice that names tools: chat has each name in an object of its type. */
+/** Tool choice by name: chat wraps each name in an object of its type. */
 function choiceOf(choice: unknown): unknown {
   if (!isObject(choice)) return choice;
   const { type } = choice;
@@ -121,16 +122,15 @@ function textOf({ response_format: format, verbosity }: ChatFields): JsonObject 
   return { ...(isSet(format) && { format: written }), ...(isSet(verbosity) && { verbosity }) };
 }
 
-/** How messages are written. */
 export interface ItemRules {
   readonly customCalls?: ReadonlySet<string>;
-  /** Whether reasoning that this format's vendor encrypted goes along, opened; it stays behind unless set. */
+  /** True to include opened reasoning that this format's vendor encrypted; default: false. */
   readonly withReasoning?: boolean;
-  /** Gets the names of what is left out. */
+  /** Collects the names of dropped fields. */
   readonly dropped?: Set<string>;
 }
 
-/** A canonical message as items of input. */
+/** Converts a canonical message to input items. */
 export function writeItems(message: ChatMessage, rules: ItemRules = {}): readonly Item[] {
   const { role, content, tool_call_id: id = '', name } = message;
   if (role === 'assistant') return assistantItems(message, rules);
@@ -144,7 +144,7 @@ export function writeItems(message: ChatMessage, rules: ItemRules = {}): readonl
   return parts.length > 0 ? [{ type: 'message', role, content: parts }] : [];
 }
 
-/** What an assistant said and did, in its true order where that is known: reasoning stands before what it led to. */
+/** Items of an assistant message, in original order if known: reasoning precedes its result. */
 function assistantItems(message: ChatMessage, { withReasoning = false, dropped }: ItemRules): readonly Item[] {
   const { content, refusal, tool_calls: calls = [], reasoning_details, dialect_fields: fields } = message;
   const parts = partsOf(content, 'output_text');
@@ -175,7 +175,7 @@ function assistantItems(message: ChatMessage, { withReasoning = false, dropped }
   if (refusal) said.push({ type: 'refusal', refusal });
   endMessage();
   endThought();
-  // The vendor refuses reasoning without what it led to.
+  // The vendor rejects reasoning without a following item.
   while (items.at(-1)?.['type'] === 'reasoning') items.pop();
   const sent = items.filter(({ type }) => type === 'reasoning').length;
   const wanted = new Set(details.filter(isBeyondText).map((detail) => detail.id ?? detail)).size;
@@ -183,12 +183,12 @@ function assistantItems(message: ChatMessage, { withReasoning = false, dropped }
   return items;
 }
 
-/** Whether a detail holds more than the text of a thought. */
+/** Returns true if a detail contains more than the text of a thought. */
 function isBeyondText({ data, signature }: ReasoningDetail): boolean {
   return data !== undefined || signature !== undefined;
 }
 
-/** The order that the message names, where it names all that has to be written once; else reasoning, content, calls. */
+/** Order of the message if it names every part once; otherwise reasoning, content, calls. */
 function orderOf({ order }: ChatMessage, parts: number, calls: number, details: number): readonly string[] {
   const usual = usualOrder(details, parts, calls);
   const isSame = order?.length === usual.length && usual.every((place) => order.includes(place));
@@ -196,8 +196,8 @@ function orderOf({ order }: ChatMessage, parts: number, calls: number, details: 
 }
 
 /**
- * One item of reasoning, by its details. Without what the vendor encrypted there is none: the vendor would look for an item that it was
- * asked not to keep. For the same reason it has no id.
+ * Creates a reasoning item from its details. Without encrypted content there is none: the vendor would look for an
+ * item that it was asked not to store. It has no id for the same reason.
  */
 function reasoningItem(details: readonly ReasoningDetail[]): Item | undefined {
   const own = details.filter(({ format }) => format === FORMAT);
@@ -231,7 +231,7 @@ function partOf(part: JsonObject, textType: string): Item {
   return type === 'opaque' ? readObject(part['value']) : part;
 }
 
-/** A document. Its address has a field of its own, where chat has none. */
+/** Document; its URL has a separate field, unlike in chat. */
 function fileOf({ file_data: data, ...file }: JsonObject): JsonObject {
   if (data === undefined) return file;
   const { filename: _name, ...rest } = file;

@@ -23,7 +23,7 @@ import type { Item, ResponsesBody } from './types.ts';
 import { createOutput, type Output } from './write-output.ts';
 import type { BlockSetting } from './write-tools.ts';
 
-/** What of a response object is not an echo of the request. */
+/** Fields of a response object that do not repeat the request. */
 export interface ResponseState {
   readonly id: string;
   readonly model: string;
@@ -36,12 +36,12 @@ export interface ResponseState {
 
 export type ResponsesContext = DialectContext<ResponsesBody>;
 
-/** The id of a response that is written here: random, as the call's id is. */
+/** Id of a response written here: random, like the call's id. */
 export function responseId({ id }: ResponsesContext): string {
   return `resp_${id}`;
 }
 
-/** A whole response object, with every field that OpenAI's SDKs read. */
+/** Complete response object, with every field that OpenAI's SDKs read. */
 export function responseObject(
   { input: { body }, created }: { readonly input: Pick<ResponsesContext['input'], 'body'>; readonly created: number },
   state: ResponseState,
@@ -96,14 +96,14 @@ function writeUsage({ prompt_tokens, completion_tokens, total_tokens, ...details
   };
 }
 
-/** Status and reason of a response that ended. A refusal is a response like any other. */
+/** Status and reason of a finished response. A refusal is a completed response. */
 export function endOf(finish: FinishReason | null, hasRefusal: boolean): Pick<ResponseState, 'status' | 'incomplete'> {
   const cut = Object.entries(INCOMPLETE).find(([, reason]) => reason === finish);
   if (!cut || (finish === 'content_filter' && hasRefusal)) return { status: 'completed' };
   return { status: 'incomplete', incomplete: cut[0] };
 }
 
-/** A whole response in this format. */
+/** Writes a complete response in this format. */
 export function writeResponse({ model, choices, usage }: ChatResponse, context: ResponsesContext) {
   const [choice] = choices;
   const finish = choice?.finish_reason ?? null;
@@ -120,7 +120,7 @@ export function writeResponse({ model, choices, usage }: ChatResponse, context: 
   });
 }
 
-/** What comes of a call: items, or the one that a conversation is compacted to. */
+/** Output of a call: items, or the item of a compacted conversation. */
 export function outputFor({ input }: ResponsesContext, setting: BlockSetting, phase?: string): Output {
   return endsInTrigger(input.body) ? createCompaction(setting) : createOutput(setting, phase);
 }
@@ -167,8 +167,8 @@ function readObjects(value: unknown): readonly JsonObject[] {
 }
 
 /**
- * How each of the details is written, by its index. Those of one item stand together; where no detail shows its text, the visible
- * thinking is that of the first one.
+ * Writers of the details, by index. Details of one item stay together. If no detail has text, the visible thinking
+ * belongs to the first.
  */
 function thoughtsOf({
   reasoning_content: visible,
@@ -188,7 +188,7 @@ function isSameItem(one: ReasoningDetail | undefined, other: ReasoningDetail): b
   return one !== undefined && one.id !== undefined && one.id === other.id;
 }
 
-/** What the output of a call is written with. */
+/** Setting for the output of a call. */
 export function createSetting(context: ResponsesContext, emit: BlockSetting['emit']): BlockSetting {
   const { body } = context.input;
   const { callers } = readToolTable(body);

@@ -11,16 +11,16 @@ import {
   responseObject,
 } from './write-response.ts';
 
-/** Writes one streamed response as event objects; SSE frames and websocket frames are made of them. */
+/** Writes a streamed response as event objects; SSE frames and websocket frames are made from them. */
 export interface EventWriter<Input> {
   push(input: Input): readonly ResponsesEvent[];
   end(): readonly ResponsesEvent[];
   fail(error: GatewayError): readonly ResponsesEvent[];
-  /** The whole response, once it has ended well. */
+  /** Complete response, after a successful end. */
   response(): unknown;
 }
 
-/** The events of a response that is written from canonical chunks. */
+/** Events of a response written from canonical chunks. */
 function createEvents(context: ResponsesContext): EventWriter<ChatChunk> {
   let events: ResponsesEvent[] = [];
   let sequence = 0;
@@ -82,7 +82,7 @@ function createEvents(context: ResponsesContext): EventWriter<ChatChunk> {
   };
 }
 
-/** Events as server-sent ones. */
+/** Formats events as server-sent events. */
 function frames(events: readonly ResponsesEvent[]): string {
   return events
     .map((event) => `event: ${event.type.replace(/[\r\n]/g, '')}\ndata: ${JSON.stringify(event)}\n\n`)
@@ -98,7 +98,7 @@ export function streamOf<Input>(writer: EventWriter<Input>) {
   };
 }
 
-/** A response written from canonical chunks. */
+/** Streams a response written from canonical chunks. */
 export function streamResponse(context: ResponsesContext): DialectStream {
   return streamOf(createEvents(context));
 }

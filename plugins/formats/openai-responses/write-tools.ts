@@ -3,28 +3,28 @@ import type { CallerTool } from './read-tools.ts';
 import { customInput } from './tables.ts';
 import type { Item } from './types.ts';
 
-/** What blocks of one response share. */
+/** Shared setting of the blocks of a response. */
 export interface BlockSetting {
-  /** Sends an event of the item that is open. */
+  /** Sends an event of the open item. */
   emit(type: string, fields: Readonly<Record<string, unknown>>): void;
-  /** The id of the item at a place of the output; the same for the same response and place. */
+  /** Id of the item at an output index; stable for the same response and index. */
   itemId(prefix: string, index: number): string;
   callerOf(name: string): CallerTool;
   readonly leaveOut: ((what: string) => void) | undefined;
-  /** What of its reasoning the maker needs back, where the caller wants it. */
+  /** Seals reasoning data that the vendor requires back, if the caller wants it. */
   seal(details: readonly ReasoningDetail[]): string | undefined;
 }
 
-/** One item of the output while it grows. Until it is started, what it gets is kept. */
+/** Output item in progress. Input is buffered until it is started. */
 export interface Block {
   readonly kind: 'reasoning' | 'message' | 'tool' | 'image';
-  /** Opens the item at its place, with what came so far. */
+  /** Opens the item at its index, with the buffered content. */
   start(index: number): void;
-  /** Whether nothing more can come once another block has begun. */
+  /** Returns true if the block accepts nothing more once another block has started. */
   isWhole(): boolean;
-  /** Closes the item, which was started, and returns it; `isCut` where the response ended in the middle of it. */
+  /** Closes a started item and returns it; `isCut` is true if the response ended within it. */
   finish(isCut: boolean): Item;
-  /** The item as it is, such as for a response that failed. */
+  /** Current state of the item, such as for a failed response. */
   item(status: 'in_progress' | 'completed' | 'incomplete', index: number): Item;
 }
 
@@ -34,7 +34,7 @@ export interface ToolBlock extends Block {
   name(name: string): void;
 }
 
-/** An item `function_call`, or `custom_tool_call` with plain input. */
+/** Creates a `function_call` item, or a `custom_tool_call` with plain input. */
 export function createToolBlock(setting: BlockSetting, callId: string, name: string): ToolBlock {
   return setting.callerOf(name).kind === 'custom'
     ? createCustomBlock(setting, callId, name)
@@ -45,7 +45,7 @@ function createFunctionBlock({ emit, itemId, callerOf }: BlockSetting, callId: s
   let name = first;
   let text = '';
   let at: number | undefined;
-  /** Whole arguments have nothing after them: what a provider sends all the same is none. */
+  /** True once the arguments are complete; later input is ignored. */
   let isOver = false;
   const write = (delta: string): void => {
     if (at === undefined || delta === '') return;
@@ -73,7 +73,7 @@ function createFunctionBlock({ emit, itemId, callerOf }: BlockSetting, callId: s
       const isCut = wasCut && !isWholeJson(text);
       if (text === '' && !isCut) block.arguments('{}');
       const { name: own } = callerOf(name);
-      // What was cut is never told as done: clients run a tool at that event.
+      // Truncated arguments never get a `done` event: clients run a tool at that event.
       if (!isCut)
         emit('response.function_call_arguments.done', {
           ...{ item_id: itemId('fc', index), output_index: index, name: own, arguments: text },
@@ -100,7 +100,7 @@ function createCustomBlock({ emit, itemId, callerOf }: BlockSetting, callId: str
   let text = '';
   let input = '';
   let at: number | undefined;
-  /** Whole arguments have nothing after them: what a provider sends all the same is none. */
+  /** True once the arguments are complete; later input is ignored. */
   let isOver = false;
   const write = (delta: string): void => {
     if (at === undefined || delta === '') return;
@@ -156,11 +156,11 @@ function isWholeJson(text: string): boolean {
   return /\}\s*$/.test(text) && isObject(parseJson(text));
 }
 
-/** Reads the plain input of a custom tool out of the arguments of the function that stands for it, while they arrive. */
+/** Extracts the plain input of a custom tool from the arguments of its replacement function, as they arrive. */
 interface CustomInput {
-  /** The input that a piece of arguments brings. */
+  /** Returns the input in a piece of arguments. */
   push(text: string): string;
-  /** What is still missing at the end. */
+  /** Returns the remaining input at the end. */
   end(): string;
 }
 
@@ -176,11 +176,11 @@ const UNICODE_LENGTH = 4;
 
 function createCustomInput(): CustomInput {
   let text = '';
-  /** Where the value of `input` is read on; undefined while its beginning was not seen. */
+  /** Read position in the value of `input`; undefined until its start was found. */
   let at: number | undefined;
   let isOver = false;
 
-  /** The characters of the value that are whole by now. */
+  /** Returns the complete characters of the value so far. */
   function read(): string {
     if (at === undefined) {
       const opening = OPENING.exec(text);
@@ -209,12 +209,12 @@ function createCustomInput(): CustomInput {
       text += piece;
       return isOver ? '' : read();
     },
-    // Arguments in another form are known only as a whole.
+    // Arguments in another form are readable only when complete.
     end: () => (at === undefined ? customInput(text) : ''),
   };
 }
 
-/** The character of an escape; undefined while it is not whole. */
+/** Character of an escape sequence; undefined if incomplete. */
 function readEscape(text: string, at: number): { readonly value: string; readonly length: number } | undefined {
   const name = text.charAt(at + 1);
   if (name === '') return undefined;

@@ -1,10 +1,10 @@
 import { type Call, GatewayError, type PluginApi } from '../../../contract/index.ts';
 import type { TextPlace, TextTransform } from './text-transform.ts';
 
-/** Which texts of a call are looked at. */
+/** Texts of a call to check. */
 export type Side = TextPlace['side'];
 
-/** The option `sides` of guardrails. */
+/** Option `sides` of guardrails. */
 export const SIDES = Object.freeze({
   type: 'array',
   minItems: 1,
@@ -14,10 +14,13 @@ export const SIDES = Object.freeze({
   description: 'What is looked at: what callers send (`request`), what models write (`response`).',
 } as const);
 
-/** What a guardrail does with the texts of a call; undefined leaves a side of it alone. */
+/** Text transform of a guardrail for a call; undefined skips this side. */
 export type Guard = (call: Call, side: Side) => TextTransform | undefined;
 
-/** Lets the texts of all calls go through a guardrail: of every operation on the way in, of chats on the way out, also of counts of tokens, which vendors see. */
+/**
+ * Applies a guardrail to the texts of all calls: requests of every operation, and responses of chats. Token counts
+ * are included, because vendors read their texts.
+ */
 export function guardTexts(api: PluginApi, guard: Guard): void {
   const prepare = (call: Call, request: Call['request']) => guard(call, 'request')?.request(request);
   api.hook('prepare', prepare);
@@ -31,7 +34,7 @@ export function guardTexts(api: PluginApi, guard: Guard): void {
   refuseRealtime(api, (call) => (guard(call, 'request') ?? guard(call, 'response')) !== undefined);
 }
 
-/** Refuses realtime websockets, whose sound and words go by without anyone who looks through them. */
+/** Rejects realtime websockets, whose audio and text no policy checks. */
 export function refuseRealtime(api: PluginApi, looks: (call: Call) => boolean = () => true): void {
   api.hook('prepare', {
     operations: ['realtime'],
@@ -46,7 +49,10 @@ export function refuseRealtime(api: PluginApi, looks: (call: Call) => boolean = 
   });
 }
 
-/** Refuses batches, whose responses come as a file that nobody looks through; `looks` says whether those of a call are looked at, `why` what the policy does. */
+/**
+ * Rejects batches, whose responses are a file that no policy checks. `looks` returns true if the responses of a call
+ * are checked; `why` describes what the policy does.
+ */
 export function refuseBatches(
   api: PluginApi,
   looks: (call: Call) => boolean = () => true,
@@ -65,7 +71,7 @@ export function refuseBatches(
   });
 }
 
-/** The error of what a guardrail does not let pass. `what` says the kind of it, never what was written. */
+/** Error for a text that a guardrail rejects. `what` is the kind of content, never the text itself. */
 export function refusal(instance: string, what: string, { side, path }: TextPlace): GatewayError {
   const message =
     side === 'request'

@@ -1,4 +1,8 @@
-/** The entry `tollgate/guardrails`: what policies share that look at the texts of calls. @public */
+/**
+ * Entry `tollgate/guardrails`: shared code of policies that check the texts of calls.
+ *
+ * @public
+ */
 
 export type { Guard, Side } from './guard.ts';
 export { guardTexts, refusal, SIDES } from './guard.ts';

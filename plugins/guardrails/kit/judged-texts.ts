@@ -10,41 +10,43 @@ import {
 import { refusal, refuseBatches, refuseRealtime, type Side } from './guard.ts';
 import { isCodedAt, type TextPlace, type TextTransform, textTransform } from './text-transform.ts';
 
-/** A text that is judged. */
+/** Text to judge. */
 export interface JudgedText {
   readonly path: string;
-  /** Who says it; of requests that have messages. */
+  /** Role of its author, for requests with messages. */
   readonly role?: string;
   readonly text: string;
-  /** Of a stream: the end of what was judged before it at the same path. */
+  /** End of the text judged before it at the same path, for a stream. */
   readonly before?: string;
 }
 
-/** What becomes of texts: as many in their place as there were, in their order. `index` says which one is refused, where that is known; `what` is in it, in words that repeat nothing of it. */
+/**
+ * Verdict for texts. Replacements are equal in number and order. `index` is the rejected text, if known; `what` is
+ * its kind of content, without quoting it.
+ */
 export type Verdict =
   | { readonly action: 'pass' }
   | { readonly action: 'replace'; readonly texts: readonly string[] }
   | { readonly action: 'block'; readonly what: string; readonly index?: number };
 
-/** Judges some texts of a call, in its own time. A throw ends the call. */
+/** Judges texts of a call, asynchronously. An error ends the call. */
 export type Judge = (call: Call, side: Side, texts: readonly JudgedText[], isLast: boolean) => Promise<Verdict>;
 
 export interface JudgeOptions {
-  /** What is judged. */
   readonly sides: readonly Side[];
-  /** How many characters of a stream are held back and judged at a time. */
+  /** Number of characters of a stream that are buffered and judged at a time. */
   readonly window: number;
-  /** The most characters of a request or a response that are judged; more is refused. */
+  /** Maximum number of judged characters of a request or a response; longer ones are rejected. */
   readonly maxSize: number;
-  /** Which texts of requests are judged; all unless set. */
+  /** Selects the texts of requests to judge; default: all. */
   isMeant?(text: JudgedText): boolean;
   readonly judge: Judge;
 }
 
-/** How much of the text before a piece of a stream is judged with it. */
+/** Number of characters before a piece of a stream that are judged with it. */
 const BEFORE = 2000;
 
-/** Goes through all texts of a call, each as a whole. */
+/** Transforms all texts of a call, each as a whole. */
 export function eachText(change: (text: string, place: TextPlace) => string): TextTransform {
   return textTransform({
     hold: Number.POSITIVE_INFINITY,
@@ -54,7 +56,7 @@ export function eachText(change: (text: string, place: TextPlace) => string): Te
   });
 }
 
-/** The texts of a request, each with who says it. */
+/** Texts of a request with the role of their author. */
 export function textsOfRequest(request: object): readonly JudgedText[] {
   const { messages = [] } = request as Partial<ChatRequest>;
   const texts: JudgedText[] = [];
@@ -66,18 +68,18 @@ export function textsOfRequest(request: object): readonly JudgedText[] {
   return texts;
 }
 
-/** The texts of a request that stand in it in base64 or in an address, as text. */
+/** Texts that a request contains in base64 or in a data URL, decoded. */
 export function codedTextsOf(request: object): readonly JudgedText[] {
   return textsOfRequest(request).filter(({ path }) => isCodedAt(path));
 }
 
-/** Puts these texts in place of those of a call, in the order in which {@link eachText} comes to them. */
+/** Replaces the texts of a call by these, in the order of {@link eachText}. */
 function putTexts(texts: readonly string[]): TextTransform {
   let at = 0;
   return eachText((text) => texts[at++] ?? text);
 }
 
-/** Lets the texts of all calls be judged by what takes its time: a service, a model. What was judged is what goes on. */
+/** Has the texts of all calls judged by an asynchronous service or model. Exactly the judged texts are passed on. */
 export function judgeTexts(
   api: PluginApi,
   { sides, window, maxSize, isMeant = () => true, judge }: JudgeOptions,
@@ -139,17 +141,17 @@ interface StreamJudge extends Pick<JudgeOptions, 'window' | 'maxSize'> {
   judge(texts: readonly JudgedText[], isLast: boolean): Promise<Exclude<Verdict, { action: 'block' }>>;
 }
 
-/** Holds back some of a stream at a time, until it is judged. */
+/** Buffers parts of a stream until they are judged. */
 function judgedStream({ window, maxSize, judge }: StreamJudge): StreamTransform {
   const held: ChatChunk[] = [];
-  // What was held back when the judge failed: it goes on where the instance says `onFailure: open`.
+  // Chunks buffered when the judge failed; they are passed on with `onFailure: open`.
   let unjudged: readonly ChatChunk[] | undefined;
   const before = new Map<string, string>();
   let size = 0;
   const flush = async (isLast: boolean): Promise<readonly ChatChunk[]> => {
     const texts: JudgedText[] = [];
     const chunks = held.splice(0);
-    // The chunk whose push fails goes on by itself.
+    // The chunk whose push fails is passed on separately.
     unjudged = isLast ? chunks : chunks.slice(0, -1);
     const whole = await passAll(
       eachText((text, { path }) => {
@@ -170,7 +172,7 @@ function judgedStream({ window, maxSize, judge }: StreamJudge): StreamTransform 
     async push(chunk) {
       held.push(chunk);
       for (const { delta } of chunk.choices) size += lengthOf(delta);
-      // The arguments of a tool are JSON: they are sent as a whole.
+      // Tool arguments are JSON, so they are judged as a whole.
       const isTool = chunk.choices.some(({ delta }) => (delta.tool_calls ?? []).length > 0);
       return size < window || (isTool && size <= maxSize) ? [] : await flush(false);
     },
@@ -178,7 +180,7 @@ function judgedStream({ window, maxSize, judge }: StreamJudge): StreamTransform 
   };
 }
 
-/** How much a delta says, about. */
+/** Approximate text length of a delta. */
 export function lengthOf(delta: ChatDelta): number {
   return Object.values(delta).reduce<number>(
     (sum, part) => sum + (typeof part === 'string' ? part.length : JSON.stringify(part ?? '').length),
@@ -186,7 +188,7 @@ export function lengthOf(delta: ChatDelta): number {
   );
 }
 
-/** Lets chunks through a transform, to its end: texts that follow one another become one. */
+/** Runs chunks through a transform to its end; consecutive texts are merged. */
 async function passAll(transform: TextTransform, chunks: readonly ChatChunk[]): Promise<readonly ChatChunk[]> {
   const stream = transform.stream();
   const out: ChatChunk[] = [];

@@ -1,6 +1,6 @@
 import { type Call, GatewayError, isGatewayError, type PluginApi } from '../../../contract/index.ts';
 
-/** The options of a policy that asks a service. */
+/** Options of a policy that calls a service. */
 export const SERVICE = Object.freeze({
   headers: {
     type: 'object',
@@ -22,9 +22,8 @@ export interface Service {
 }
 
 /**
- * What a service says of a call: asked once, at its own host, without redirects, as long as the caller waits,
- * unless the call has ended. Rejects with
- * `provider_unavailable` where it says nothing that `read` takes: `read` throws for that.
+ * Requests the verdict of a service on a call: once, at its own host, without redirects, until the call ends. Rejects
+ * with `provider_unavailable` for an invalid response, for which `read` throws.
  */
 export async function requestVerdict<T>(
   api: PluginApi,

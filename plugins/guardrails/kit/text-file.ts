@@ -1,6 +1,6 @@
 /** Text files in requests: as text, in base64 or as a data URL. */
 
-/** A text file, and how a changed text is written in its place. */
+/** Text file with a function that encodes a changed text in its place. */
 interface TextFile {
   readonly text: string;
   write(text: string): string;
@@ -11,13 +11,16 @@ const DATA_URL = /^data:([^,]{0,256}?)(;base64)?,/i;
 
 const TEXT_TYPE = /^(?:text\/|application\/(?:json|xml|yaml|javascript)\b|[\w.-]+\/[\w.-]+\+(?:json|xml|yaml)\b)/i;
 
-/** Characters of base64, also of its form for URLs. */
+/** Characters of base64, including base64url. */
 const BASE64 = /^[\w+/=\s-]*$/;
 
-/** Characters of coded content that are decoded to tell text from other content: a multiple of four. */
+/** Number of characters of encoded content that are decoded to detect text: a multiple of four. */
 const HEAD = 2048;
 
-/** Reads a text file; undefined for other content. Content without a media type of text is text where it begins as one. */
+/**
+ * Reads a text file; undefined for other content. Content without a text media type counts as text if it begins like
+ * one.
+ */
 export function readTextFile(value: string, mediaType: string | undefined): TextFile | undefined {
   const url = DATA_URL.exec(value);
   if (!url) {
@@ -36,7 +39,7 @@ function readPercent(coded: string): TextFile {
   try {
     text = decodeURIComponent(coded);
   } catch {
-    // Not percent-encoded: the text as it is.
+    // Without percent-encoding, the text is used unchanged.
   }
   return { text, write: encodeURIComponent };
 }
@@ -53,7 +56,7 @@ function readBase64(coded: string, mediaType: string): TextFile | undefined {
 
 type Encoding = 'utf8' | 'utf16le' | 'utf16be';
 
-/** Encoding by byte order mark, else by the declared charset, else by the zeros of every other byte. */
+/** Encoding by byte order mark, otherwise by the declared charset, otherwise by the zeros of every other byte. */
 function encodingOf(head: Buffer, mediaType: string): Encoding {
   const [first, second] = head;
   if (first === 0xff && second === 0xfe) return 'utf16le';
@@ -80,7 +83,10 @@ function encode(text: string, encoding: Encoding): Buffer {
   return encoding === 'utf16be' ? bytes.swap16() : bytes;
 }
 
-/** Whether bytes begin a text in UTF-8: no control characters, and no letter that is none but the cut one at the end. */
+/**
+ * Returns true if bytes begin like UTF-8 text: without control characters and invalid letters, except for a cut
+ * letter at the end.
+ */
 function isText(head: Buffer): boolean {
   if (head.length === 0) return false;
   const text = new TextDecoder().decode(head, { stream: true });

@@ -1,36 +1,36 @@
-/** Something found in a text: from `start` up to `end`. */
+/** Match in a text: from `start` up to `end`. */
 export interface TextMatch {
   readonly start: number;
   readonly end: number;
 }
 
-/** What is looked for in a text, and how much of one has to be seen to know. */
+/** Search in a text, with the number of characters that it needs to decide. */
 export interface TextSearch<M extends TextMatch = TextMatch> {
-  /** The longest match, with what it looks at behind itself: as many characters of a stream are held back. */
+  /** Maximum length of a match with its lookahead; this many characters of a stream are buffered. */
   readonly hold: number;
-  /** The first match that begins at `from` or later. What stands before `from` may be looked at, up to 64 characters of it. */
+  /** First match that begins at `from` or later. It may look at up to 64 characters before `from`. */
   readonly find: RegExp | ((text: string, from: number) => M | undefined);
   /**
-   * From where on a text that goes on must be held back: a match that begins earlier is known as it will be. Less is held back then;
-   * `hold` stays the most. Without it the last `hold` characters are.
+   * Position in an unfinished text from which it must be buffered: earlier matches are final. It may buffer less than
+   * `hold`, which remains the maximum. Default: the last `hold` characters.
    */
   heldFrom?(text: string, from: number): number;
 }
 
-/** A text that comes in pieces, and goes on changed. */
+/** Text that arrives in pieces, and is passed on with changes. */
 export interface TextStream {
-  /** What goes on now; `isLast` gives all that is held back. */
+  /** Returns the text to pass on now; `isLast` flushes the buffer. */
   push(piece: string, isLast: boolean): string;
   readonly isHolding: boolean;
 }
 
-/** What a match becomes. */
+/** Replacement of a match. */
 export type Replace<M> = (text: string, match: M) => string;
 
-/** How much of the text before a place is kept for what is looked for behind it. */
+/** Number of earlier characters that are kept for lookbehind. */
 const BEHIND = 64;
 
-/** Finds matches by a regular expression. */
+/** Finds matches of a regular expression. */
 function finderOf(search: RegExp): (text: string, from: number) => TextMatch | undefined {
   const pattern = new RegExp(search.source, search.flags.replace('y', '').replace(/g|$/, 'g'));
   return (text, from) => {
@@ -43,12 +43,12 @@ function finderOf(search: RegExp): (text: string, from: number) => TextMatch | u
   };
 }
 
-/** A plain text. A whole one goes the same way as one in pieces, so that both come to the same. */
+/** Plain text. A complete text takes the same path as one in pieces, so that the results are equal. */
 class PlainText<M extends TextMatch> implements TextStream {
   readonly #search: TextSearch<M>;
   readonly #find: (text: string, from: number) => TextMatch | undefined;
   readonly #replace: Replace<M>;
-  /** What has gone on last, as it came, and what has not. */
+  /** Most recently passed text, unchanged, and buffered text. */
   #behind = '';
   #held = '';
 
@@ -91,18 +91,18 @@ class PlainText<M extends TextMatch> implements TextStream {
     const least = text.length - hold;
     const wanted = this.#search.heldFrom?.(text, from) ?? least;
     const until = Math.min(text.length, Math.max(from, least, wanted));
-    // A character of two halves is not cut.
+    // Surrogate pairs are not split.
     return until > from && /[\ud800-\udbff]/.test(text.charAt(until - 1)) ? until - 1 : until;
   }
 }
 
 /**
- * A text that is JSON, such as the arguments of a tool: what its strings say goes through, whichever way they are written (`\u0040` is
- * `@`), and so do its numbers, which become strings where something in them is replaced. It stays JSON.
+ * JSON text, such as the arguments of a tool. The search covers the values of its strings, whatever their escapes
+ * (`\u0040` is `@`), and its numbers, which become strings if they are changed. The result is valid JSON.
  */
 class JsonText<M extends TextMatch> implements TextStream {
   readonly #make: () => TextStream;
-  /** The string that is open, and the number or word that may go on. */
+  /** Open string, and a number or word that may continue. */
   #string: TextStream | undefined;
   #rest = '';
 
@@ -157,12 +157,12 @@ class JsonText<M extends TextMatch> implements TextStream {
     const wasHolding = string.isHolding;
     const said = readEscapes(raw);
     const out = string.push(said, isLast);
-    // What is not changed stays as it was written.
+    // Unchanged text keeps its original form.
     return out === said && !wasHolding ? raw : JSON.stringify(out).slice(1, -1);
   }
 }
 
-/** Where the characters of a string end that are whole: at its quote, or before an escape that goes on. */
+/** End of the complete characters of a string: at its quote, or before an incomplete escape. */
 function endOfString(text: string, from: number, isLast: boolean): readonly [end: number, isClosed: boolean] {
   for (let at = from; at < text.length; at += 1) {
     const char = text.charAt(at);
@@ -175,7 +175,7 @@ function endOfString(text: string, from: number, isLast: boolean): readonly [end
   return [text.length, false];
 }
 
-/** What the raw inside of a string says; the raw text where it is no JSON. */
+/** Value of a string's raw content; the raw content itself if it is invalid JSON. */
 function readEscapes(raw: string): string {
   if (!raw.includes('\\')) return raw;
   try {
@@ -185,7 +185,7 @@ function readEscapes(raw: string): string {
   }
 }
 
-/** What changes a text that comes in pieces: plain, or JSON. */
+/** Transform for a text in pieces: plain, or JSON. */
 export function streamOfText<M extends TextMatch>(
   kind: 'plain' | 'json',
   search: TextSearch<M>,

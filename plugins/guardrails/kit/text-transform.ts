@@ -12,52 +12,55 @@ import { EXEMPT_FIELDS, JSON_TEXT, NAMED_MEMBERS } from '../../../contract/texts
 import { readTextFile } from './text-file.ts';
 import { streamOfText, type TextMatch, type TextSearch, type TextStream } from './text-stream.ts';
 
-/** Where a text stands. */
+/** Position of a text. */
 export interface TextPlace {
   readonly side: 'request' | 'response';
-  /** Such as `messages[0].content`; of a response `choices[0].content`, whether it is a stream or not. */
+  /** Such as `messages[0].content`; for responses `choices[0].content`, streamed or not. */
   readonly path: string;
 }
 
-/** What is looked for in all texts of a call, and what becomes of it. */
+/** Search in all texts of a call, with the replacement of matches. */
 export interface TextTransformOptions<M extends TextMatch = TextMatch> extends TextSearch<M> {
-  /** What stands in place of a match; the same text keeps it. A throw ends the call, and what is held back does not go on. */
+  /** Replacement of a match; the same text keeps it. An error ends the call, and buffered text is not passed on. */
   replace(text: string, place: TextPlace, match: M): string;
 }
 
-/** One way through all texts of a call. */
+/** Transform of all texts of a call. */
 export interface TextTransform {
-  /** For `prepare`: a request of any operation; undefined where nothing changed. */
+  /** For `prepare`: any operation's request; undefined if nothing changed. */
   request<R extends object>(request: R): R | undefined;
-  /** For `receive`; undefined where nothing changed. */
+  /** For `receive`; undefined if nothing changed. */
   response(response: ChatResponse): ChatResponse | undefined;
   /** For `stream`. */
   stream(): StreamTransform;
 }
 
-/** Names by which programs find something: they are checked, and a name with a match refuses the request, since no other name means the same. */
+/**
+ * Names that programs use as references. A match in one rejects the request, since a different name has another
+ * meaning.
+ */
 const NAME_FIELDS: ReadonlySet<string> = new Set(['name', 'required', 'pattern']);
 
 /** Roles of messages whose `name` is that of a participant: data, not the name of a tool. */
 const PARTICIPANTS: ReadonlySet<unknown> = new Set(['system', 'developer', 'user', 'assistant']);
 
-/** Names that vendors take for a participant. */
+/** Participant names that vendors accept. */
 const PARTICIPANT_NAME = /^[^\s<|\\/>]{1,64}$/;
 
 type Change = (text: string, path: string, kind: 'plain' | 'json') => string;
 
-/** A side of a call as its texts are changed. */
+/** Change of the texts on one side of a call. */
 interface Walk {
   readonly change: Change;
-  /** Of requests: names are checked. Of responses they are those of the caller's own tools. */
+  /** True for requests, whose names are checked. Names in responses are those of the caller's own tools. */
   readonly checksNames: boolean;
 }
 
-/** A value with all its texts changed, at any depth; the same value where none is. */
+/** Changes all texts in a value, at any depth; returns the same value if none changes. */
 function changeTexts<T>(value: T, path: string, walk: Walk, key = ''): T {
   const { change, checksNames } = walk;
   if (typeof value === 'string') {
-    // Here of a list; a string that is a member itself may have a type beside it.
+    // Here in a list; a string that is a field itself may have a media type next to it.
     if (EXEMPT_FIELDS.has(key)) return changeFile({}, key, value, path, change) as T;
     if (checksNames && NAME_FIELDS.has(key)) checkName(value, path, change);
     else if (!NAME_FIELDS.has(key)) return change(value, path, JSON_TEXT.has(key) ? 'json' : 'plain') as T;
@@ -73,7 +76,7 @@ function changeTexts<T>(value: T, path: string, walk: Walk, key = ''): T {
   for (const [name, member] of Object.entries(value)) {
     const at = path === '' ? name : `${path}.${name}`;
     if (checksNames && NAMED_MEMBERS.has(key)) checkName(name, at, change);
-    // Below `properties` a name is a property, whatever it is called.
+    // Below `properties`, any name is a property.
     const field = NAMED_MEMBERS.has(key) ? '' : name;
     const next =
       EXEMPT_FIELDS.has(field) && typeof member === 'string'
@@ -86,18 +89,18 @@ function changeTexts<T>(value: T, path: string, walk: Walk, key = ''): T {
     changed[name] = next;
   }
   if (!changed) return value;
-  // A vendor checks a text of reasoning by its signature: one that was changed has none.
+  // A vendor verifies a text of reasoning by its signature, which a change invalidates.
   if (changed['kind'] === 'text' || 'thinking' in changed) delete changed['signature'];
   if (changed['kind'] === 'text') delete changed['data'];
   return changed as T;
 }
 
-/** Whether a field is the name of who writes a message. */
+/** Returns true if a field is the name of a message's author. */
 function isParticipant(owner: JsonObject, field: string): boolean {
   return field === 'name' && PARTICIPANTS.has(owner['role']);
 }
 
-/** Changes the name of a participant where vendors take the new one; else the request is refused. */
+/** Changes the name of a participant if vendors accept the new one; otherwise rejects the request. */
 function changeParticipant(name: unknown, path: string, change: Change): unknown {
   if (typeof name !== 'string') return name;
   const next = change(name, path, 'plain');
@@ -117,7 +120,10 @@ function nameRefusal(path: string): GatewayError {
   );
 }
 
-/** Changes text files in fields that hold coded content: as text, in base64 or as a data URL. A changed file is encoded again. */
+/**
+ * Changes text files in fields with encoded content: as text, in base64 or as a data URL. A changed file is encoded
+ * again.
+ */
 function changeFile(owner: JsonObject, field: string, value: string, path: string, change: Change): string {
   const isContent = field === 'data' || field === 'file_data';
   if (owner['type'] === 'text' && isContent) return change(value, path, 'plain');
@@ -129,19 +135,22 @@ function changeFile(owner: JsonObject, field: string, value: string, path: strin
   return next === file.text ? value : file.write(next);
 }
 
-/** Whether what stands at a path is coded content, of which texts are decoded before they are looked at. */
+/** Returns true if a path holds encoded content, whose texts are decoded before they are checked. */
 export function isCodedAt(path: string): boolean {
   return EXEMPT_FIELDS.has(/[^.[\]]*$/.exec(path.replace(/(?:\[\d+\])+$/, ''))?.[0] ?? '');
 }
 
-/** The texts of one choice of a stream, by their fields: a field goes on where another one began, so what it held back came out before. */
+/**
+ * Open texts of one choice of a stream, by field. A text may continue in a field after another field began, so its
+ * buffer was flushed before.
+ */
 interface OpenText {
   readonly field: string;
   readonly stream: TextStream;
   readonly deltaOf: (text: string) => ChatDelta;
 }
 
-/** Of a delta: a text that goes on in later ones. */
+/** Piece of a delta's text that continues in later deltas. */
 interface Piece extends Pick<OpenText, 'field' | 'deltaOf'> {
   readonly text: string;
   readonly kind: 'plain' | 'json';
@@ -151,7 +160,7 @@ class TextsOfStream implements StreamTransform {
   readonly #streamOf: (kind: 'plain' | 'json', path: string) => TextStream;
   readonly #change: Change;
   readonly #texts = new Map<string, OpenText>();
-  /** Of each choice, the text that may go on. */
+  /** Open text of each choice. */
   readonly #open = new Map<number, OpenText>();
   #last: ChatChunk | undefined;
 
@@ -163,7 +172,7 @@ class TextsOfStream implements StreamTransform {
   push(chunk: ChatChunk): readonly ChatChunk[] {
     this.#last = chunk;
     const before: ChatChunk[] = [];
-    // What stays as it is goes on as the same object, which costs those after it the least.
+    // Unchanged chunks pass as the same object, which is cheapest for later hooks.
     let choices: ChunkChoice[] | undefined;
     for (let at = 0; at < chunk.choices.length; at += 1) {
       const choice = chunk.choices[at] as ChunkChoice;
@@ -179,7 +188,7 @@ class TextsOfStream implements StreamTransform {
     return [...this.#open].flatMap(([index, open]) => this.#release(index, open));
   }
 
-  /** A choice as it goes on now; undefined for one of which all is held back. */
+  /** Returns a choice to pass on now; undefined if all of it is buffered. */
   #pushChoice(choice: ChunkChoice, before: ChatChunk[]): ChunkChoice | undefined {
     const delta = this.#pushDelta(choice, before);
     if (delta === choice.delta && (choice.logprobs ?? null) === null) return choice;
@@ -187,7 +196,10 @@ class TextsOfStream implements StreamTransform {
     return isEmpty && choice.finish_reason === null ? undefined : { ...choice, delta, logprobs: null };
   }
 
-  /** What a choice adds, as far as it goes on now: the same delta where nothing of it is changed. What an earlier text held back goes into a chunk before it. */
+  /**
+   * Returns the delta to pass on now; the same delta if nothing changes. The buffer of an earlier text goes into a
+   * chunk before it.
+   */
   #pushDelta({ index, delta }: ChunkChoice, before: ChatChunk[]): ChatDelta {
     const pieces = piecesOf(delta);
     const open = this.#open.get(index);
@@ -213,7 +225,7 @@ class TextsOfStream implements StreamTransform {
     }, changed);
   }
 
-  /** The text that a piece goes on with, which mostly is the one that is open. */
+  /** Text that a piece continues, usually the open one. */
   #textOf(index: number, { field, kind, deltaOf }: Piece, open: OpenText | undefined): OpenText {
     if (open?.field === field) return open;
     const key = `${index} ${field}`;
@@ -234,7 +246,7 @@ class TextsOfStream implements StreamTransform {
   }
 }
 
-/** The texts of a delta that go on in later ones, in the order in which a message has them. */
+/** Texts of a delta that continue in later ones, in message order. */
 function piecesOf(delta: ChatDelta): readonly Piece[] {
   const pieces: Piece[] = [];
   for (const [field, text] of Object.entries(delta))
@@ -258,7 +270,7 @@ const isPiece = (field: string, text: unknown): text is string =>
 
 const rankOf = ({ field }: Piece): number => (field.startsWith('reasoning') ? 0 : 1);
 
-/** What a delta has beside them: role, names of tools, annotations, whole pieces of reasoning. */
+/** Other fields of a delta: role, names of tools, annotations, complete reasoning details. */
 function restOf({ tool_calls, ...delta }: ChatDelta): ChatDelta {
   const rest = Object.fromEntries(Object.entries(delta).filter(([field, text]) => !isPiece(field, text)));
   if (!tool_calls) return rest;
@@ -277,7 +289,7 @@ function without(part: object, name: string): Record<string, unknown> {
   return Object.fromEntries(Object.entries(part).filter(([key]) => key !== name));
 }
 
-/** A delta with a text of {@link piecesOf}; a tool that it begins gets its arguments where it is named. */
+/** Joins a delta with a text of {@link piecesOf}; a new tool call gets its arguments with its name. */
 function joinDeltas(delta: ChatDelta, { tool_calls: [added] = [], ...texts }: ChatDelta): ChatDelta {
   if (!added) return { ...delta, ...texts };
   const calls = delta.tool_calls ?? [];
@@ -292,10 +304,11 @@ function joinDeltas(delta: ChatDelta, { tool_calls: [added] = [], ...texts }: Ch
 }
 
 /**
- * Finds something in all texts of a call and replaces it: of a request all that a message, tool or field says; of a response the content, reasoning,
- * refusals and arguments of tools of every choice, whole and as a stream, which come to the same. Log probabilities of a response, which spell
- * its words, are left out. Text files are looked into also in base64; pictures, sound, other files and addresses are not. Names of tools and
- * properties of a request are checked: a match that would be replaced there refuses the request. Names of participants are replaced.
+ * Replaces matches in all texts of a call. In requests, these are the texts of all messages, tools and fields. In
+ * responses, they are the content, reasoning, refusals and tool arguments of every choice, with equal results whole
+ * and streamed. Log probabilities of a response, which contain its text, are removed. Text files are searched,
+ * including in base64; images, audio, other files and URLs are not. Names of tools and properties in a request are
+ * checked: a match there rejects the request. Names of participants are replaced.
  */
 export function textTransform<M extends TextMatch = TextMatch>(options: TextTransformOptions<M>): TextTransform {
   const streamOf = (kind: 'plain' | 'json', place: TextPlace): TextStream =>

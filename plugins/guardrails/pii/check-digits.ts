@@ -1,4 +1,3 @@
-/** The digits of a text. */
 export const digitsOf = (text: string): readonly number[] => [...text.replace(/\D/g, '')].map(Number);
 
 const weigh = (digits: readonly number[], weights: readonly number[]): number =>
@@ -14,14 +13,14 @@ export function hasLuhnDigit(digits: readonly number[]): boolean {
   return digits.length > 1 && sum % 10 === 0;
 }
 
-/** The remainder of a long decimal number. */
+/** Remainder of a long decimal number. */
 function remainder(number: string, by: number): number {
   let left = 0;
   for (const digit of number) left = (left * 10 + Number(digit)) % by;
   return left;
 }
 
-/** How long an IBAN of a country is: SWIFT's IBAN registry, release 99. */
+/** IBAN length by country: SWIFT's IBAN registry, release 99. */
 const IBAN_LENGTHS: Readonly<Record<string, number>> = Object.freeze(
   Object.fromEntries(
     (
@@ -34,7 +33,7 @@ const IBAN_LENGTHS: Readonly<Record<string, number>> = Object.freeze(
   ),
 );
 
-/** How long the IBAN is that a text begins with, spaces included; 0 where it is none (ISO 13616: modulo 97 is 1). */
+/** Length of the IBAN at the start of a text, spaces included; 0 without a valid one (ISO 13616: modulo 97 is 1). */
 export function ibanLength(text: string): number {
   const length = IBAN_LENGTHS[text.slice(0, 2).toUpperCase()] ?? 0;
   let iban = '';
@@ -48,19 +47,19 @@ export function ibanLength(text: string): number {
   return remainder(number, 97) === 1 ? at : 0;
 }
 
-/** Whether there is such a day in a year; the century may be added to the month, as multiples of `step`. */
+/** Returns true for a valid day of a year; the century may be added to the month, as multiples of `step`. */
 function isDay(month: number, day: number, step = 100): boolean {
   const ofYear = month % step;
   return ofYear >= 1 && ofYear <= 12 && day >= 1 && day <= 31;
 }
 
-/** An identifier of people in a country. */
+/** Identifier of people in a country. */
 interface NationalId {
   readonly country: string;
   readonly pattern: RegExp;
-  /** What has to stand before it. */
+  /** Pattern that must precede it. */
   readonly name?: RegExp;
-  /** By its check digits, or what else its makers say of it. */
+  /** Validates it by its check digits, or other published rules. */
   check(text: string): boolean;
 }
 
@@ -76,10 +75,11 @@ const VERHOEFF_TURNS = [
   ...['0123456789', '1576283094', '5803796142', '8916043527', '9453126870', '4286573901', '2793806415', '7046913258'],
 ];
 
-/** The identifiers that are known, with where the form is described. */
+/** Supported identifiers, with the source of each form. */
 export const NATIONAL_IDS: readonly NationalId[] = Object.freeze<NationalId[]>([
   {
-    // https://www.ssa.gov/employer/randomization.html: no check digit; some areas, groups and serials are never given.
+    // https://www.ssa.gov/employer/randomization.html: no check digit; some areas, groups and serials are never
+    // assigned.
     country: 'US',
     pattern: /(?<![\w-])(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\w-])/g,
     check: () => true,
@@ -91,7 +91,8 @@ export const NATIONAL_IDS: readonly NationalId[] = Object.freeze<NationalId[]>([
     check: () => true,
   },
   {
-    // https://de.wikipedia.org/wiki/Steuerliche_Identifikationsnummer: ISO 7064, modulo 11, 10; one digit stands twice or three times.
+    // https://de.wikipedia.org/wiki/Steuerliche_Identifikationsnummer: ISO 7064, modulo 11, 10; one digit occurs twice
+    // or three times.
     country: 'DE',
     pattern: /(?<![\w.,-])[1-9]\d(?: ?\d{3}){3}(?![\w-]|[.,]\d)/g,
     check(text) {
@@ -106,7 +107,7 @@ export const NATIONAL_IDS: readonly NationalId[] = Object.freeze<NationalId[]>([
     },
   },
   {
-    // https://fr.wikipedia.org/wiki/Numéro_de_sécurité_sociale_en_France: the key is 97 less the number modulo 97.
+    // https://fr.wikipedia.org/wiki/Numéro_de_sécurité_sociale_en_France: the key is 97 minus the number modulo 97.
     country: 'FR',
     pattern: /(?<!\w)[12] ?\d{2} ?(?:0[1-9]|1[0-2]|[2-9]\d) ?(?:\d{2}|2[AB]) ?\d{3} ?\d{3} ?\d{2}(?!\w)/g,
     check(text) {
@@ -124,7 +125,7 @@ export const NATIONAL_IDS: readonly NationalId[] = Object.freeze<NationalId[]>([
     },
   },
   {
-    // https://it.wikipedia.org/wiki/Codice_fiscale: odd and even places weigh differently.
+    // https://it.wikipedia.org/wiki/Codice_fiscale: odd and even positions have different weights.
     country: 'IT',
     pattern: /(?<!\w)[A-Z]{6}[\dLMNP-V]{2}[A-EHLMPRST][\dLMNP-V]{2}[A-Z][\dLMNP-V]{3}[A-Z](?!\w)/g,
     check(text) {
@@ -136,7 +137,8 @@ export const NATIONAL_IDS: readonly NationalId[] = Object.freeze<NationalId[]>([
     },
   },
   {
-    // https://nl.wikipedia.org/wiki/Burgerservicenummer: the test of eleven lets every eleventh number pass, so its name has to stand before it.
+    // https://nl.wikipedia.org/wiki/Burgerservicenummer: every eleventh number passes the eleven test, so its name must
+    // precede it.
     country: 'NL',
     name: /\b(?:bsn|burgerservicenummer|sofinummer)\W\D{0,20}(?=\d)/gi,
     pattern: /\d{4}[. ]?\d{2}[. ]?\d{3}(?!\w)/g,
@@ -163,7 +165,7 @@ export const NATIONAL_IDS: readonly NationalId[] = Object.freeze<NationalId[]>([
     },
   },
   {
-    // https://www.gov.br/receitafederal: two check digits; the same digit eleven times is never given.
+    // https://www.gov.br/receitafederal: two check digits; eleven equal digits are never assigned.
     country: 'BR',
     pattern: /(?<![\w.,-])(?:\d{3}\.\d{3}\.\d{3}-\d{2}|\d{11})(?![\w-]|[.,]\d)/g,
     check(text) {

@@ -2,7 +2,7 @@ import { isIPv6 } from 'node:net';
 import type { TextMatch, TextSearch } from '../kit/index.ts';
 import { digitsOf, hasLuhnDigit, ibanLength, NATIONAL_IDS } from './check-digits.ts';
 
-/** The kinds of personal data and secrets that are known, with their words for people. */
+/** Supported kinds of personal data and secrets, with their names in messages. */
 export const KINDS = Object.freeze({
   email: 'an e-mail address',
   phone: 'a telephone number',
@@ -17,19 +17,19 @@ export type Kind = keyof typeof KINDS;
 
 export const KIND_NAMES = Object.freeze(Object.keys(KINDS) as Kind[]);
 
-/** A kind, found in a text. */
+/** Match of a kind. */
 export interface FoundKind extends TextMatch {
   readonly kind: Kind;
 }
 
-/** One form of a kind. */
+/** Form of a kind. */
 interface Form {
   readonly kind: Kind;
-  /** The first from a place on. */
+  /** Finds the first match at or after a position. */
   find(text: string, from: number): TextMatch | undefined;
 }
 
-/** A form that a pattern finds; `lengthOf` says how many of the characters that it found are it, 0 for none. */
+/** Form with a pattern; `lengthOf` returns the length of the valid part of a match, 0 for none. */
 function formOf(kind: Kind, pattern: RegExp, lengthOf?: (text: string) => number): Form {
   return {
     kind,
@@ -45,10 +45,10 @@ function formOf(kind: Kind, pattern: RegExp, lengthOf?: (text: string) => number
   };
 }
 
-/** How far before an identifier its name may stand. */
+/** Maximum distance between an identifier and its name. */
 const NAME_BEFORE = 50;
 
-/** A form that counts only behind its name. */
+/** Form that matches only after its name. */
 function formAfter(kind: Kind, name: RegExp, pattern: RegExp, check: (text: string) => boolean): Form {
   const own = new RegExp(pattern.source, 'y');
   return {
@@ -69,7 +69,7 @@ function formAfter(kind: Kind, name: RegExp, pattern: RegExp, check: (text: stri
 const LOCAL_PART = /[\p{L}\p{N}_%+'-][\p{L}\p{N}._%+'-]*$/u;
 const DOMAIN = /^(?:[\p{L}\p{N}](?:[\p{L}\p{N}-]{0,61}[\p{L}\p{N}])?\.){1,6}\p{L}{2,24}(?![\p{L}\p{N}_-])/u;
 
-/** Looks around each `@`, which is rare. */
+/** Searches around each `@`, which is rare. */
 const EMAIL: Form = {
   kind: 'email',
   find(text, from) {
@@ -93,14 +93,14 @@ const hasDigits = (least: number, most: number) =>
     return length >= least && length <= most;
   });
 
-/** Addresses that are of no host in particular. */
+/** Addresses that identify no particular host. */
 const OWN_ADDRESS = /^(?:127\.|0\.0\.0\.0$|255\.255\.255\.255$|::1?$)/;
 
 const secret = (pattern: RegExp): Form => formOf('secret', pattern);
 
-/** In the order in which they win where two begin at the same place. Each pattern is bounded, so that it takes time in proportion to the text. */
+/** In order of precedence for matches at the same position. Each pattern is bounded, so that it takes linear time. */
 const FORMS: readonly Form[] = Object.freeze([
-  // Secrets, by the forms that their issuers give them.
+  // Secrets, by the forms of their issuers.
   secret(/-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]{0,8000}?-----END [A-Z ]{0,40}PRIVATE KEY-----/g),
   secret(/(?<![\w-])eyJ[\w-]{10,4000}\.eyJ[\w-]{10,4000}\.[\w-]{10,1000}/g),
   secret(
@@ -115,13 +115,13 @@ const FORMS: readonly Form[] = Object.freeze([
   ...NATIONAL_IDS.map(({ pattern, name, check }) =>
     name ? formAfter('national_id', name, pattern, check) : formOf('national_id', pattern, when(check)),
   ),
-  // Issuers' first digits: Visa, Mastercard, American Express, Discover, JCB, UnionPay, Diners Club, Maestro.
+  // First digits of issuers: Visa, Mastercard, American Express, Discover, JCB, UnionPay, Diners Club, Maestro.
   formOf(
     'card',
     /(?<![\w.-]|\d )(?:[2-6]|3[0-9])(?:[ -]?\d){12,18}(?![\w-]|[. ]\d)/g,
     when((text) => hasLuhnDigit(digitsOf(text))),
   ),
-  // Telephone numbers: E.164 with its country; of North America; of countries with a 0 before the area, in groups.
+  // Telephone numbers: E.164 with country code; of North America; of countries with a 0 before the area, in groups.
   formOf(
     'phone',
     /(?<![\w+])(?:\+|00)[1-9]\d{0,2}(?:[ .\u00a0/-]{0,3}\(?\d{1,5}\)?){1,7}(?![\w@]|[.,]\d)/g,
@@ -148,25 +148,27 @@ const FORMS: readonly Form[] = Object.freeze([
   ),
 ]);
 
-/** What every form has at least one of; a text without is not looked through by each. */
+/** Characters of which every form has at least one; a text without any is not searched further. */
 const ANY = /[0-9@]|-----BEGIN|:\/\//;
 
-/** The first match of a form from a place on. */
+/** First match of a form at or after a position. */
 function findForm({ kind, find }: Form, text: string, from: number): FoundKind | undefined {
   const found = find(text, from);
   return found && { ...found, kind };
 }
 
-/** The longest that is looked for: a private key. */
+/** Maximum length of a match: a private key. */
 const HOLD = 8192;
 
-/** A character that may stand in an address, a number or a secret: none of white space, quotes, brackets, commas and scripts without spaces. */
+/**
+ * Character of an address, a number or a secret: no white space, quotes, brackets, commas or scripts without spaces.
+ */
 const WORD = /[^\s"<>{}[\],;|\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]/;
-/** A word that a number in groups may have before others. */
+/** Word that may precede others in a grouped number. */
 const GROUP =
   /(?:^|[^\w+(])(?:[A-Za-z]{2}|[-/]|[A-Za-z0-9()+./-]{0,40}\d[A-Za-z0-9()./-]{0,40}|\([^()\s]{0,6}\)) {1,2}$/;
 
-/** Where the last word of a text begins, and the groups of a number that it may belong to. */
+/** Start of the last word of a text, and of the groups of a number that it may belong to. */
 function heldFrom(text: string, from: number): number {
   let at = text.length;
   while (at > from && WORD.test(text.charAt(at - 1))) at -= 1;
@@ -185,7 +187,7 @@ function heldFrom(text: string, from: number): number {
   return key >= from && text.indexOf('-----END', key) < 0 ? Math.min(at, key) : at;
 }
 
-/** What finds these kinds in a text. Not to be used for two texts at the same time. */
+/** Search for these kinds. It must not be used for two texts at the same time. */
 export function searchFor(kinds: readonly Kind[], isAllowed: (text: string) => boolean): TextSearch<FoundKind> {
   const forms = FORMS.filter(({ kind }) => kinds.includes(kind));
   let known: string | undefined;

@@ -2,7 +2,7 @@ import { type Call, definePlugin, OptionError, problemsOf } from '../../../contr
 import { guardTexts, refusal, SIDES, type TextTransform, textTransform } from '../kit/index.ts';
 import { KIND_NAMES, KINDS, type Kind, searchFor } from './forms.ts';
 
-/** What stood in a request for which a token went to the model. */
+/** Texts of a request that were replaced by tokens. */
 interface Tokens {
   readonly byText: Map<string, string>;
   readonly byToken: Map<string, string>;
@@ -11,10 +11,10 @@ interface Tokens {
 
 const TOKEN = new RegExp(`\\[(?:${KIND_NAMES.join('|').toUpperCase()})_\\d{1,6}\\]`, 'g');
 
-/** The longest token. */
+/** Maximum length of a token. */
 const TOKEN_LENGTH = 24;
 
-/** The same text has the same token in all of a call, so that a model can tell things apart. */
+/** Token of a text: equal texts get equal tokens within a call, so that a model can distinguish them. */
 function tokenOf({ byText, byToken, counts }: Tokens, text: string, kind: Kind): string {
   const known = byText.get(text);
   if (known !== undefined) return known;
@@ -26,7 +26,7 @@ function tokenOf({ byText, byToken, counts }: Tokens, text: string, kind: Kind):
   return token;
 }
 
-/** Puts what the tokens stand for back into a response. */
+/** Replaces tokens in a response by the original texts. */
 function restore({ byToken }: Tokens): TextTransform {
   return textTransform({
     hold: TOKEN_LENGTH,
@@ -48,7 +48,7 @@ const refuseSides = (action: string, sides: readonly string[]): void => {
   );
 };
 
-/** Personal data and secrets: masked, refused, or replaced by tokens that are put back in the response. */
+/** Personal data and secrets: masked, rejected, or replaced by tokens that are reversed in the response. */
 export default definePlugin({
   name: 'pii',
   kind: 'policy',

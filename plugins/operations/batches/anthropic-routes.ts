@@ -87,7 +87,7 @@ function addBeginRoute(api: PluginApi, { begin, maxBytes }: BatchParts): void {
   });
 }
 
-/** What the caller sees of batches: a list, one, its results. */
+/** Routes to read batches: a list, a batch, its results. */
 function addReadRoutes(api: PluginApi, { records, settler }: BatchParts): void {
   api.route({
     ...{
@@ -135,7 +135,7 @@ function addReadRoutes(api: PluginApi, { records, settler }: BatchParts): void {
   });
 }
 
-/** What ends batches: to cancel one, and to delete one that has ended. */
+/** Routes to cancel a batch, and to delete an ended one. */
 function addEndRoutes(api: PluginApi, { records, settler }: BatchParts): void {
   api.route({
     ...{ method: 'POST', path: `${PATH}/:id/cancel`, auth: ['key'], summary: 'Cancel a batch of messages' },
@@ -173,7 +173,7 @@ function resultsOf({ batch }: BatchRecord): string | undefined {
 const COUNTS = Object.freeze(['processing', 'succeeded', 'errored', 'canceled', 'expired']);
 const TIMES = Object.freeze(['created_at', 'expires_at', 'ended_at', 'cancel_initiated_at', 'archived_at']);
 
-/** What the vendor says of a batch, by our id; its results are here. */
+/** Vendor's batch under the gateway's id; its results are served here. */
 function show(ctx: RouteContext, record: BatchRecord): JsonObject {
   const { id, batch, held } = record;
   const counts = readObject(batch['request_counts']);
@@ -184,7 +184,7 @@ function show(ctx: RouteContext, record: BatchRecord): JsonObject {
       COUNTS.map((name) => [name, typeof counts[name] === 'number' ? counts[name] : 0]),
     ),
     ...Object.fromEntries(TIMES.map((name) => [name, readString(batch[name]) ?? null])),
-    // Where the request came to, with what the paths of this gateway begin with.
+    // URL of the request, including the path prefix of this gateway.
     results_url: isThere
       ? `${ctx.protocol}://${ctx.host}${ctx.originalUrl.split(PATH)[0] ?? ''}${PATH}/${id}/results`
       : null,

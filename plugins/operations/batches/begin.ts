@@ -15,7 +15,7 @@ import { type BatchRecord, type Checked, newId, ownerOf, type Records } from './
 import type { Settler } from './settle.ts';
 import { vendorId, WIRES, wireOf, withQuery } from './wires.ts';
 
-/** What a batch may come to stays reserved for so long: a day for its vendor, and three to learn what came of it. */
+/** Duration of the reservation for a batch: a day for its vendor, and three to learn its result. */
 const HOLD_MS = 4 * 86_400_000;
 
 export const BATCH_REQUEST: Schema & { readonly $id: string } = Object.freeze({
@@ -31,23 +31,23 @@ export const BATCH_REQUEST: Schema & { readonly $id: string } = Object.freeze({
   },
 });
 
-/** A batch that is about to begin. */
+/** Batch to create. */
 export interface Begin {
   readonly checked: Checked;
   readonly input?: string;
-  /** What begins it at the vendor. */
+  /** Request that creates it at the vendor. */
   readonly request: HttpRequest;
 }
 
 interface Ticket {
   readonly request: HttpRequest;
-  /** Whether it may have begun already: it is not sent again then. */
+  /** True if the batch may already exist; it is then not sent again. */
   maybeSent: boolean;
 }
 
-/** Begins batches: each is one call, whose reservation stays when it has ended. */
+/** Creates batches. Each is one call, whose reservation outlives it. */
 export function createBeginning(
-  api: Pick<PluginApi, 'call' | 'ledger' | 'log'>,
+  api: Pick<PluginApi, 'models' | 'books' | 'log'>,
   records: Records,
   settler: Pick<Settler, 'send'>,
 ) {
@@ -74,7 +74,7 @@ export function createBeginning(
         targets: [{ provider, model }],
         requested,
       };
-      const { response, headers } = await api.call('batches', wanted, context);
+      const { response, headers } = await api.models.call('batches', wanted, context);
       const record = recordOf(ctx, batch, response, heldUntil);
       await keep(api, records, settler, record);
       ctx.set(headers);
@@ -86,7 +86,7 @@ export function createBeginning(
   return { attempt, begin };
 }
 
-/** Sends what begins a batch, unless an earlier attempt may have begun it already. */
+/** Sends the request that creates a batch, unless an earlier attempt may have created it. */
 async function sendOnce(work: Attempt<'batches'>, ticket: Ticket | undefined): Promise<BatchResponse> {
   const { call, meter } = work;
   if (!ticket || ticket.maybeSent)
@@ -98,7 +98,7 @@ async function sendOnce(work: Attempt<'batches'>, ticket: Ticket | undefined): P
   try {
     batch = await work.sendForJson(withQuery(work.offer, ticket.request));
   } catch (error) {
-    // An error status says that it has not begun.
+    // An error status means that it was not created.
     ticket.maybeSent = !isStreamFailure(error);
     throw error;
   }
@@ -110,7 +110,7 @@ async function sendOnce(work: Attempt<'batches'>, ticket: Ticket | undefined): P
   return { batch, callId: call.id, facts: plannedFacts(call, work.target), ...(budgets && { budgets }) };
 }
 
-/** What is kept of a batch that has begun. */
+/** Record of a created batch. */
 function recordOf(
   ctx: RouteContext,
   { checked, input }: Begin,
@@ -130,7 +130,10 @@ function recordOf(
   };
 }
 
-/** What nobody could ask for is not to run: it is cancelled, and what it may cost stays reserved until the sweeper charges it. */
+/**
+ * Stores a record. A batch without one could not be read, so it is cancelled. Its maximum cost stays reserved until
+ * the sweeper charges it.
+ */
 async function keep(
   { log }: Pick<PluginApi, 'log'>,
   records: Records,
@@ -149,12 +152,12 @@ async function keep(
   }
 }
 
-/** What all of its requests may come to at most; they are no tokens of this minute. */
+/** Maximum cost of all requests; they do not count towards tokens per minute. */
 export function estimateBatch({ requests, cost, heldUntil }: BatchRequest): Metered {
   return { units: { requests }, cost: cost ?? undefined, heldUntil };
 }
 
-/** The key that a request came with; keys that replace one another are one. */
+/** Key of a request; rotated keys count as one. */
 export function keyOf({ state: { principal } }: RouteContext): string {
   return principal.limitsId ?? principal.keyId ?? '-';
 }

@@ -12,10 +12,10 @@ import { batchPrice } from './prices.ts';
 import { type Checked, hash } from './records.ts';
 import { MAX_REQUESTS } from './wires.ts';
 
-/** So many requests are looked at before others have their turn. */
+/** Number of requests to check before yielding to other work. */
 const AT_ONCE = 20;
 
-/** Service tiers that have no price of their own. */
+/** Service tiers without a price of their own. */
 const USUAL_TIERS: ReadonlySet<string> = new Set([
   'auto',
   'default',
@@ -24,17 +24,17 @@ const USUAL_TIERS: ReadonlySet<string> = new Set([
   'service_tier_standard',
 ]);
 
-/** One request of a batch, as it came. */
+/** Unchanged request of a batch. */
 export interface Line {
   readonly customId: string;
   readonly body: Buffer;
-  /** What an error calls it: `Line 7`. */
+  /** Name in errors: `Line 7`. */
   readonly place: string;
 }
 
-/** Looks at the requests of one batch, one after the other: each is let in as a chat is, and all go to one model. */
+/** Checks the requests of one batch one after the other. Each is admitted like a chat, and all use one model. */
 export class Checker {
-  readonly #api: Pick<PluginApi, 'draft' | 'offers' | 'catalog'>;
+  readonly #api: Pick<PluginApi, 'models'>;
   readonly #ctx: RouteContext;
   readonly #dialect: string;
   readonly #wire: BatchOffer['wire'];
@@ -47,19 +47,14 @@ export class Checker {
   #cost: number | null = 0;
   #count = 0;
 
-  constructor(
-    api: Pick<PluginApi, 'draft' | 'offers' | 'catalog'>,
-    ctx: RouteContext,
-    dialect: string,
-    wire: BatchOffer['wire'],
-  ) {
+  constructor(api: Pick<PluginApi, 'models'>, ctx: RouteContext, dialect: string, wire: BatchOffer['wire']) {
     this.#api = api;
     this.#ctx = ctx;
     this.#dialect = dialect;
     this.#wire = wire;
   }
 
-  /** The body as the vendor is to get it. Throws what a call would be refused with, at its place. */
+  /** Returns the body for the vendor. Throws the errors of a call, with its position. */
   async add({ customId, body, place }: Line): Promise<object> {
     this.#count += 1;
     if (this.#count % AT_ONCE === 0) await setImmediate();
@@ -81,12 +76,12 @@ export class Checker {
   }
 
   async #draft(key: string, sent: Buffer, place: string): Promise<object> {
-    const offers = this.#api.offers('batches');
+    const offers = this.#api.models.offers('batches');
     const takes = (name: string): boolean => {
       const offer = offers.get(name);
       return offer?.wire === this.#wire && Object.hasOwn(offer.paths, this.#dialect);
     };
-    const { target, requested, request, most } = await this.#api.draft(this.#ctx, this.#dialect, sent, takes);
+    const { target, requested, request, most } = await this.#api.models.draft(this.#ctx, this.#dialect, sent, takes);
     const { provider, model } = target;
     const offer = offers.get(provider);
     const path = offer?.paths[this.#dialect];
@@ -101,7 +96,7 @@ export class Checker {
       throw wrong(place, 'asks for a `service_tier`, and a batch has a price of its own: leave it out');
     if (!first) {
       this.#price = batchPrice(
-        this.#api.catalog.priceOf(target, this.#api.catalog.find(provider, model)),
+        this.#api.models.catalog.priceOf(target, this.#api.models.catalog.find(provider, model)),
         offer.factor,
       );
       this.#headers = request.headers;
@@ -114,7 +109,7 @@ export class Checker {
     return body;
   }
 
-  /** Of all requests. Throws where there was none. */
+  /** Summary of all requests. Throws if there are none. */
   get checked(): Checked {
     if (!this.#first) throw new GatewayError('invalid_request', 'A batch has at least one request.');
     return {
@@ -123,7 +118,7 @@ export class Checker {
     };
   }
 
-  /** Where and with which headers requests of this batch are sent by themselves, and fields that the vendor does not get. */
+  /** Path and headers for a single request of this batch, and dropped fields. */
   get sent(): { readonly path: string; readonly headers: HttpRequest['headers']; readonly dropped: readonly string[] } {
     return { path: this.#path, headers: this.#headers, dropped: [...this.#dropped] };
   }

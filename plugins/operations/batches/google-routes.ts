@@ -14,10 +14,10 @@ import { type BatchParts, findBatch, passNotFound } from './openai-routes.ts';
 import type { BatchRecord } from './records.ts';
 import { googleResults, MAX_REQUESTS, WIRES } from './wires.ts';
 
-/** Google's bound of requests that are sent with a batch: https://ai.google.dev/gemini-api/docs/batch-api */
+/** Google's limit for requests sent with a batch: https://ai.google.dev/gemini-api/docs/batch-api */
 const MAX_INLINE_BYTES = 20 * 1024 * 1024;
 
-/** A field by both of its names, as Google's servers take it. */
+/** Field under both of its names, as Google's servers accept it. */
 const both = (camel: string, snake: string, schema: Schema): Readonly<Record<string, Schema>> => ({
   [camel]: schema,
   [snake]: schema,
@@ -93,7 +93,7 @@ const PATH = '/v1beta/batches';
 
 /** Google's batches of generateContent. Source: https://ai.google.dev/api/batch-api */
 export function addGoogleRoutes(api: PluginApi, parts: BatchParts): void {
-  // Google's newer client says `v1`.
+  // Google's newer client uses `v1`.
   for (const version of ['v1beta', 'v1']) {
     addBeginRoute(api, parts, version);
     addUploadRoute(api, version);
@@ -102,11 +102,11 @@ export function addGoogleRoutes(api: PluginApi, parts: BatchParts): void {
   addEndRoutes(api, parts);
 }
 
-/** Files of requests would have to be kept here until a batch names their model: Google gives none back that was uploaded. */
+/** Files of requests would have to be stored here until a batch names their model: Google returns no uploaded file. */
 const NO_FILES =
   'Files of Google’s Files API lie in the operator’s account, which all callers share. Send the requests themselves as `inputConfig.requests`; those that are too many for one batch in several.';
 
-/** Says what to do instead where Google's clients upload files. */
+/** Returns an error with the alternative to file uploads by Google's clients. */
 function addUploadRoute(api: PluginApi, version: string): void {
   const path = `/upload/${version}/files`;
   api.route({
@@ -158,7 +158,7 @@ function addBeginRoute(api: PluginApi, { begin, maxBytes }: BatchParts, version:
   });
 }
 
-/** The requests of a batch. Throws for those that lie in a file. */
+/** Requests of a batch. Throws for requests in a file. */
 function requestsOf(batch: JsonObject): readonly JsonObject[] {
   const input = readObject(batch['inputConfig'] ?? batch['input_config']);
   if ((input['fileName'] ?? input['file_name']) !== undefined)
@@ -168,7 +168,7 @@ function requestsOf(batch: JsonObject): readonly JsonObject[] {
   return requests;
 }
 
-/** What the caller sees of batches: a list, and one with what came of it. */
+/** Routes to read batches: a list, and a batch with its results. */
 function addReadRoutes(api: PluginApi, { records, settler }: BatchParts): void {
   api.route({
     ...{ method: 'GET', path: PATH, auth: ['key'], summary: 'The batches in Gemini’s format of the caller' },
@@ -199,7 +199,7 @@ function addReadRoutes(api: PluginApi, { records, settler }: BatchParts): void {
   });
 }
 
-/** What came of a batch that has ended; undefined where that is nothing. */
+/** Results of an ended batch; undefined without any. */
 async function resultsOf(
   record: BatchRecord,
   settler: Pick<BatchParts['settler'], 'readBatch'>,
@@ -209,7 +209,7 @@ async function resultsOf(
   return results.length > 0 ? results : undefined;
 }
 
-/** What ends batches: to cancel one, and to delete one that has ended. */
+/** Routes to cancel a batch, and to delete an ended one. */
 function addEndRoutes(api: PluginApi, { records, settler }: BatchParts): void {
   api.route({
     ...{ method: 'POST', path: `${PATH}/:id\\:cancel`, auth: ['key'], summary: 'Cancel a batch in Gemini’s format' },
@@ -242,7 +242,7 @@ function addEndRoutes(api: PluginApi, { records, settler }: BatchParts): void {
 
 const SHOWN = Object.freeze(['displayName', 'createTime', 'updateTime', 'endTime', 'state', 'batchStats']);
 
-/** What the vendor says of a batch, by our name of it and the model as the caller named it. */
+/** Vendor's batch under the gateway's name, with the model as the caller named it. */
 function show({ id, batch, checked, held }: BatchRecord, results?: readonly unknown[]): JsonObject {
   const name = `batches/${id}`;
   const metadata = readObject(batch['metadata']);

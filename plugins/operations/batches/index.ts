@@ -7,7 +7,10 @@ import { addOpenAiRoutes } from './openai-routes.ts';
 import { createRecords } from './records.ts';
 import { Settler } from './settle.ts';
 
-/** Batches at vendors that have them, in OpenAI's format (with its files), Anthropic's and Google's: begun, reserved, and settled request by request. */
+/**
+ * Batches at vendors that support them, in OpenAI's format (with its files), Anthropic's and Google's. They are
+ * created, reserved, and settled by request.
+ */
 export default definePlugin({
   name: 'batches',
   kind: 'operation',

@@ -19,7 +19,7 @@ import { type BatchRecord, type FileRecord, newId, ownerOf, type Records } from 
 import type { Settler } from './settle.ts';
 import { errorsOf, secondsOf, statusOf, vendorId, WIRES } from './wires.ts';
 
-/** What the routes of both formats work with. */
+/** Shared dependencies of the routes. */
 export interface BatchParts {
   readonly records: Records;
   readonly settler: Settler;
@@ -27,7 +27,7 @@ export interface BatchParts {
   readonly maxBytes: number;
 }
 
-/** The formats that lines may have, by the path that they name. */
+/** Dialects of lines by their path. */
 const DIALECTS: Readonly<Record<string, string>> = Object.freeze({
   '/v1/chat/completions': 'chat',
   '/v1/responses': 'responses',
@@ -124,7 +124,7 @@ function addFileRoutes(api: PluginApi, { records, settler, maxBytes }: BatchPart
   });
 }
 
-/** What is gone at the vendor already is as deleted. */
+/** A file or batch that the vendor no longer has counts as deleted. */
 export function passNotFound(error: unknown): void {
   if (readObject(error)['status'] !== 404) throw error;
 }
@@ -162,7 +162,7 @@ async function upload(
   return record;
 }
 
-/** The file of requests in a form. Throws where there is none, or it is for something else. */
+/** Uploaded file of requests. Throws if it is missing or has another purpose. */
 function uploadedFile({ state }: RouteContext) {
   const { purpose } = state.body as { readonly purpose: string };
   const file = state.files?.find(({ field }) => field === 'file');
@@ -179,7 +179,7 @@ function uploadedFile({ state }: RouteContext) {
   return file;
 }
 
-/** Checks a file of requests, line by line, and writes it as the vendor is to get it. */
+/** Checks a file of requests line by line, and writes it for the vendor. */
 async function checkLines(
   api: PluginApi,
   settler: Settler,
@@ -222,7 +222,7 @@ function readLine(
   try {
     line = exceedsBounds(text) ? undefined : JSON.parse(text);
   } catch {
-    // Told below.
+    // The error follows below.
   }
   if (!isObject(line)) throw wrong(place, 'is no JSON object, or nested too deep');
   const { custom_id: customId, method, url, body } = line;
@@ -308,7 +308,7 @@ function addBatchRoutes(api: PluginApi, { records, settler, begin }: BatchParts)
   });
 }
 
-/** Begins a batch of a file that the caller uploaded. Throws where the file is not for that. */
+/** Creates a batch from a file that the caller uploaded. Throws for a file with another purpose. */
 async function beginOfFile(
   ctx: RouteContext,
   { files, settler, begin }: Pick<Records, 'files'> & Pick<BatchParts, 'settler' | 'begin'>,
@@ -340,7 +340,7 @@ async function beginOfFile(
   });
 }
 
-/** A batch of the caller in this format. */
+/** Batch of the caller in this format. */
 export async function findBatch(
   { batches }: Records,
   ctx: RouteContext,
@@ -356,12 +356,12 @@ export function idOf({ params }: RouteContext): string {
 
 const OUTPUTS = Object.freeze(['output', 'error'] as const);
 
-/** The ids of the files that a batch has led to: the same each time. */
+/** Deterministic ids of the output files of a batch. */
 function outputId({ id, batch }: BatchRecord, kind: (typeof OUTPUTS)[number]): string | null {
   return readString(batch[`${kind}_file_id`]) ? `file-${id.slice('batch_'.length)}-${kind}` : null;
 }
 
-/** Notes whose the files are that a batch has led to. */
+/** Records the owner of the output files of a batch. */
 async function keepOutputs({ files }: Records, record: BatchRecord): Promise<void> {
   for (const kind of OUTPUTS) {
     const id = outputId(record, kind);
@@ -381,7 +381,7 @@ const TIMES = Object.freeze(
   ),
 );
 
-/** What the vendor says of a batch, by our ids and names. */
+/** Vendor's batch under the gateway's ids and names. */
 function showBatch(record: BatchRecord, redact: (text: string) => string): JsonObject {
   const { id, batch, input, checked, createdAt } = record;
   const counts = readObject(batch['request_counts']);
@@ -405,7 +405,7 @@ interface Pages<T> {
   ): Promise<{ readonly rows: readonly T[]; readonly hasMore: boolean }>;
 }
 
-/** A page of a list, as OpenAI has it. */
+/** Page of a list, in OpenAI's form. */
 async function page<T extends { readonly id: string }>(
   ctx: RouteContext,
   shelf: Pages<T>,

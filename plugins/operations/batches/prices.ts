@@ -7,7 +7,7 @@ import {
   type Target,
 } from '../../../contract/index.ts';
 
-/** The rates of a price that a batch has a part of; fees of tools are charged whole. */
+/** Rates that are reduced in batches; fees of tools are charged in full. */
 const RATES = Object.freeze([
   ...([
     'input',
@@ -23,7 +23,7 @@ const RATES = Object.freeze([
 
 type Rates = Omit<Price, 'service_tiers' | 'fees' | 'regions' | 'characters' | 'seconds'>;
 
-/** What a request in a batch costs: the price's own tier `batch`, else a part of its rates; undefined where the price is not known. */
+/** Price of a request in a batch: the price's own tier `batch`, or a fraction of its rates; undefined if unknown. */
 export function batchPrice(price: Price | undefined, factor: number): Price | undefined {
   if (!price) return undefined;
   const { fees, regions, service_tiers: tiers } = price;
@@ -42,9 +42,9 @@ function partOf(price: Rates, factor: number): Rates {
   };
 }
 
-/** What a response in a batch comes to, by the model that served it; undefined where its vendor told no usage. */
+/** Cost of a response in a batch, by the model that served it; undefined if its vendor reported no usage. */
 export function meteredOf(
-  { catalog }: Pick<PluginApi, 'catalog'>,
+  { models: { catalog } }: Pick<PluginApi, 'models'>,
   target: Target,
   factor: number,
   { usage, model: served }: ChatResponse,

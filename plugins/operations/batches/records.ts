@@ -8,17 +8,17 @@ import {
   type Principal,
 } from '../../../contract/index.ts';
 
-/** What was found out of the requests of a batch when they were checked. */
+/** Results of checking the requests of a batch. */
 export interface Checked {
   readonly provider: string;
-  /** As the provider knows it, and as the caller named it. */
+  /** Model name at the provider, and the caller's name for it. */
   readonly model: string;
   readonly requested: string;
   readonly dialect: string;
   readonly requests: number;
-  /** The most that all of them may come to, in nano-dollars; null where the price is not known. */
+  /** Maximum cost of all requests, in nano-dollars; null if the price is unknown. */
   readonly cost: number | null;
-  /** The same of each, in the order of the file, by the hash of its `custom_id`. */
+  /** Maximum cost of each request, in file order, by the hash of its `custom_id`. */
   readonly held: Readonly<Record<string, number>>;
 }
 
@@ -26,12 +26,12 @@ interface Owned {
   readonly id: string;
   readonly owner: string;
   readonly account: string;
-  /** The key that made it. */
+  /** Key that created it. */
   readonly key: string;
   /** Unix seconds. */
   readonly createdAt: number;
   readonly provider: string;
-  /** Its id at the vendor. */
+  /** Id at the vendor. */
   readonly vendor: string;
 }
 
@@ -39,55 +39,55 @@ export interface FileRecord extends Owned {
   readonly purpose: 'batch' | 'batch_output';
   readonly filename: string;
   readonly bytes: number;
-  /** Of a file of requests. */
+  /** For a file of requests. */
   readonly checked?: Checked;
 }
 
 export interface BatchRecord extends Owned {
   readonly checked: Omit<Checked, 'held'>;
-  /** The caller's file of requests. */
+  /** Caller's file of requests. */
   readonly input?: string;
-  /** What the vendor said last. */
+  /** Vendor's latest response. */
   readonly batch: JsonObject;
-  /** The call that what is reserved stands under, its record, and the budgets that it counts in; absent without billing. */
+  /** Call with the reservation, its record, and the budgets it counts in; absent without billing. */
   readonly callId: string;
   readonly facts: CallFacts;
   readonly budgets?: readonly { readonly id: string; readonly until?: number }[];
   readonly heldUntil: number;
-  /** What is reserved for each request; absent once all are settled. */
+  /** Reserved amount for each request; absent once all are settled. */
   readonly held?: Checked['held'];
 }
 
-/** How long it is known what became of a batch: as long as vendors keep results. */
+/** Retention of batch records: as long as vendors keep results. */
 const KEEP_MS = 30 * 86_400_000;
-/** What one owner may have here. */
+/** Limits per owner. */
 const MAX_FILES = 200;
 const MAX_BATCHES = 200;
 const PAGE = 100;
-/** All batches that have not ended. */
+/** Set of all batches that have not ended. */
 const OPEN = 'open';
 
-/** Whose a file or batch is: the account's and user's. */
+/** Owner of a file or batch: account and user. */
 export function ownerOf({ account, userId }: Pick<Principal, 'account' | 'userId'>): string {
   return hash(JSON.stringify([account, userId]));
 }
 
-/** A short name for a text: 66 bits of its hash. */
+/** Short name for a text: 66 bits of its hash. */
 export function hash(text: string): string {
   return createHash('sha256').update(text).digest('base64url').slice(0, 11);
 }
 
-/** An id that stands, as text, before those that were made earlier: lists have the newest first. */
+/** Id that sorts, as text, before earlier ones: lists are newest first. */
 export function newId(prefix: string): string {
   return `${prefix}${(1e13 - Date.now()).toString(36).padStart(9, '0')}${randomBytes(12).toString('hex')}`;
 }
 
-type RecordsApi = Pick<PluginApi, 'keyv' | 'stores' | 'personalData'>;
+type RecordsApi = Pick<PluginApi, 'keyv' | 'stores'>;
 
 export interface Records {
   readonly files: Shelf<FileRecord>;
   readonly batches: Shelf<BatchRecord>;
-  /** The ids of batches that have not ended, page by page. */
+  /** Ids of batches that have not ended, page by page. */
   open(after?: string): Promise<readonly string[]>;
   opened(id: string): Promise<unknown>;
   ended(id: string): Promise<unknown>;
@@ -96,14 +96,14 @@ export interface Records {
 /** Records of one kind, each with an owner. */
 export interface Shelf<T extends Owned> {
   add(record: T): Promise<void>;
-  /** Writes a record anew. */
+  /** Overwrites a record. */
   put(record: T): Promise<void>;
-  /** Whoever owns it. */
+  /** Returns a record of any owner. */
   any(id: string): Promise<T | undefined>;
-  /** Throws `not_found` for somebody else's as for one that there is not. */
+  /** Throws `not_found` for a missing record and for another owner's. */
   own(caller: Principal, id: string): Promise<T>;
   remove(record: T): Promise<void>;
-  /** The owner's, the newest first, after an id. */
+  /** Records of the owner after an id, newest first. */
   list(
     caller: Principal,
     limit: number,
@@ -129,7 +129,7 @@ class KeptShelf<T extends Owned> implements Shelf<T> {
     const most = this.#most;
     const isFull = async (): Promise<boolean> =>
       (await this.#sets.add(this.#setOf(record.owner), record.id, most)) === 'full';
-    // Looking through them all forgets those whose time is over.
+    // Reading all of them removes expired ones.
     if ((await isFull()) && ((await this.#page(record.owner, most)).length >= most || (await isFull())))
       throw new GatewayError(
         'rate_limited',
@@ -169,13 +169,13 @@ class KeptShelf<T extends Owned> implements Shelf<T> {
     return { rows: rows.slice(0, limit), hasMore: rows.length > limit };
   }
 
-  /** How many these owners have. */
+  /** Number of records of these owners. */
   async count(owners: readonly string[]): Promise<number> {
     const sizes = await Promise.all(owners.map((owner) => this.#sets.size(this.#setOf(owner))));
     return sizes.reduce((sum, size) => sum + size, 0);
   }
 
-  /** Removes all that these owners have, and says how many those were. */
+  /** Removes all records of these owners, and returns their number. */
   async erase(owners: readonly string[]): Promise<number> {
     let erased = 0;
     for (const owner of owners)
@@ -197,7 +197,7 @@ class KeptShelf<T extends Owned> implements Shelf<T> {
       const ids = await this.#sets.list(set, { limit: PAGE, ...(last !== undefined && { after: last }) });
       for (const id of ids) {
         const record = await this.#documents.get(id);
-        // Its time is over.
+        // The record has expired.
         if (!record) await this.#sets.remove(set, id);
         else if (rows.push(record) === limit) return rows;
       }
@@ -207,7 +207,7 @@ class KeptShelf<T extends Owned> implements Shelf<T> {
   }
 }
 
-/** Which files and batches at vendors are whose. */
+/** Owners of files and batches at vendors. */
 export function createRecords(api: RecordsApi): Records {
   const { sets } = api.stores;
   return {
@@ -219,12 +219,12 @@ export function createRecords(api: RecordsApi): Records {
   };
 }
 
-/** A shelf whose records are known as personal data of those who own them. */
+/** Creates a store whose records are registered as personal data of their owners. */
 function createShelf<T extends Owned>(api: RecordsApi, kind: 'files' | 'batches', most: number): Shelf<T> {
   const shelf = new KeptShelf<T>(api, kind, most);
   const ownersOf = ({ userId, accounts }: { readonly userId: string; readonly accounts: readonly string[] }) =>
     accounts.map((account) => ownerOf({ account, userId }));
-  api.personalData({
+  api.stores.personalData({
     name: kind,
     count: (person) => shelf.count(ownersOf(person)),
     erase: (person) => shelf.erase(ownersOf(person)),

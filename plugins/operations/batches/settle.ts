@@ -15,21 +15,20 @@ import { meteredOf } from './prices.ts';
 import { type BatchRecord, hash, newId, type Records } from './records.ts';
 import { readLines, WIRES, withQuery } from './wires.ts';
 
-type SettleApi = Pick<
-  PluginApi,
-  'sendTo' | 'catalog' | 'ledger' | 'log' | 'offers' | 'settings' | 'stores' | 'onReady' | 'onClose'
->;
+type SettleApi = Pick<PluginApi, 'models' | 'books' | 'log' | 'settings' | 'stores' | 'onReady' | 'onClose'>;
 
-/** The most bytes of what a vendor says of a batch. */
+/** Maximum size of a vendor's response about a batch. */
 const MAX_BATCH_BYTES = 1024 * 1024;
-/** What a vendor that no longer knows a batch may be mistaken by. */
+/** Grace period before a batch that its vendor no longer knows is given up. */
 const GRACE_MS = 3_600_000;
-/** How long one line is reserved before it is settled, should the process die between. */
+/** Reservation time for one line before it is settled, in case the process dies in between. */
 const LINE_HOLD_MS = 60_000;
-/** The least time that one process looks after all batches, should it die meanwhile. Two that do so at once charge nothing twice. */
+/**
+ * Minimum lease of the process that updates all batches, in case it dies. Two processes at once charge nothing twice.
+ */
 const LEAST_LEASE_MS = 5000;
 
-/** What a vendor responds with that is no success. */
+/** Error status of a vendor. */
 class VendorFailure extends StreamFailure {
   readonly status: number;
   constructor(status: number, failure: StreamFailure['failure']) {
@@ -38,12 +37,12 @@ class VendorFailure extends StreamFailure {
   }
 }
 
-/** What is known of batches, and how they are paid. */
+/** Updates batches, and charges their requests. */
 export class Settler {
   readonly #api: SettleApi;
   readonly #records: Records;
   readonly #everyMs: number;
-  /** What this process is called among those that look after all batches. */
+  /** Name of this process in the lease. */
   readonly #process = newId('');
 
   constructor(api: SettleApi, records: Records, everyMs: number) {
@@ -52,24 +51,24 @@ export class Settler {
     this.#everyMs = everyMs;
   }
 
-  /** Sends a request about a batch or file to its provider. Throws where its status is no good one. */
+  /** Sends a request about a batch or file to its provider. Throws for an error status. */
   async send(
     provider: string,
-    request: Parameters<PluginApi['sendTo']>[2],
+    request: Parameters<PluginApi['models']['sendTo']>[2],
     signal?: AbortSignal,
   ): Promise<AttemptResponse> {
     const offer = this.#offerOf(provider);
-    const response = await this.#api.sendTo('batches', provider, withQuery(offer, request), signal);
+    const response = await this.#api.models.sendTo('batches', provider, withQuery(offer, request), signal);
     if (response.status >= 200 && response.status < 300) return response;
     const body = await response.readAll(MAX_BATCH_BYTES).catch(() => Buffer.alloc(0));
     const text = body.toString('utf8');
     throw new VendorFailure(response.status, offer.error(response.status, parseJson(text) ?? text, response.headers));
   }
 
-  /** The body of a response, as JSON. */
+  /** Sends a request, and returns the body of the response as JSON. */
   async sendForJson(
     provider: string,
-    request: Parameters<PluginApi['sendTo']>[2],
+    request: Parameters<PluginApi['models']['sendTo']>[2],
     maxBytes = MAX_BATCH_BYTES,
   ): Promise<JsonObject> {
     const value = parseJson((await (await this.send(provider, request)).readAll(maxBytes)).toString('utf8'));
@@ -77,19 +76,22 @@ export class Settler {
     throw new StreamFailure({ class: 'upstream_error', message: 'answered with something that is no JSON object' });
   }
 
-  /** What the lines of a file name at a provider for one of our urls. */
+  /** URL for the lines of a file at a provider, for one of the gateway's URLs. */
   urlOf(provider: string, dialect: string, url: string): string {
     const { query, paths } = this.#offerOf(provider);
     return query === undefined ? url : (paths[dialect] ?? url);
   }
 
-  /** What the vendor says of a batch now. */
+  /** Reads the current batch from the vendor. */
   readBatch({ provider, vendor }: BatchRecord): Promise<JsonObject> {
     const { path, maxBytes } = WIRES[this.#offerOf(provider).wire];
     return this.sendForJson(provider, { method: 'GET', path: path(vendor) }, maxBytes);
   }
 
-  /** Asks the vendor, and keeps what it says; an ended batch is settled before this resolves. Throws what the vendor failed with. */
+  /**
+   * Reads a batch from the vendor, and stores it. An ended batch is settled before this resolves. Throws the vendor's
+   * failure.
+   */
   async refresh(record: BatchRecord): Promise<BatchRecord> {
     if (record.held === undefined) return record;
     const wire = WIRES[this.#offerOf(record.provider).wire];
@@ -110,7 +112,7 @@ export class Settler {
     return known;
   }
 
-  /** Looks at all batches that have not ended, where no other process does. */
+  /** Updates all batches that have not ended, unless another process does. */
   async sweep(): Promise<void> {
     const { counters } = this.#api.stores;
     const leaseMs = Math.max(2 * this.#everyMs, LEAST_LEASE_MS);
@@ -136,7 +138,7 @@ export class Settler {
   }
 
   #offerOf(provider: string): BatchOffer {
-    const offer = this.#api.offers('batches').get(provider);
+    const offer = this.#api.models.offers('batches').get(provider);
     if (!offer) throw new StreamFailure({ class: 'upstream_error', message: 'takes no batches any more' });
     return offer;
   }
@@ -164,7 +166,7 @@ export class Settler {
         if (body) await pay(key, readResult(this.#api, offer, checked, body, held[key]));
       }
     }
-    // Which requests those were can't be known: as many as there were have cost what was held for them.
+    // The ids of unreadable lines are unknown, so an equal number of unseen requests is charged as reserved.
     for (const [key, most] of Object.entries(held)) {
       if (unreadable === 0) break;
       if (seen.has(key)) continue;
@@ -181,7 +183,7 @@ export class Settler {
     });
   }
 
-  /** What cannot be learnt any more has cost what was held. */
+  /** Charges the reserved amount for requests with an unknown result. */
   async #giveUp(record: BatchRecord): Promise<void> {
     for (const [key, most] of Object.entries(record.held ?? {}))
       await payLine(this.#api, record, key, {
@@ -202,7 +204,7 @@ export class Settler {
     if (record.budgets) {
       const { account, callId } = record;
       const settled = { ...record.facts, outcome: 'ok', estimated: false, ...facts } as const;
-      await this.#api.ledger.release(account, callId, settled);
+      await this.#api.books.ledger.release(account, callId, settled);
     }
     await this.#records.batches.put(ended);
     await this.#records.ended(record.id);
@@ -210,9 +212,9 @@ export class Settler {
   }
 }
 
-/** What a response to one request comes to: by its usage, else what was held for it. */
+/** Cost of a response to one request: by its usage, otherwise the reserved amount. */
 function readResult(
-  api: Pick<PluginApi, 'catalog'>,
+  api: Pick<PluginApi, 'models'>,
   offer: BatchOffer,
   { provider, model, dialect, cost }: BatchRecord['checked'],
   body: JsonObject,
@@ -224,14 +226,14 @@ function readResult(
     return meteredOf(api, { provider, model }, offer.factor, response) ?? guessed;
   } catch (error) {
     if (!isStreamFailure(error)) throw error;
-    // An error owes nothing; what was written and cannot be read does.
+    // An error costs nothing; an unreadable response with usage does.
     return isObject(body['usage'] ?? body['usageMetadata']) ? guessed : { units: {}, cost: 0 };
   }
 }
 
-/** Charges one request, once, whoever says so and however often. */
+/** Charges one request exactly once, however often it is called. */
 async function payLine(
-  { ledger }: Pick<PluginApi, 'ledger'>,
+  { books: { ledger } }: Pick<PluginApi, 'books'>,
   record: BatchRecord,
   key: string,
   { units, cost, parts, estimated = false }: Metered,

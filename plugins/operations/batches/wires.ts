@@ -9,36 +9,36 @@ import {
 } from '../../../contract/index.ts';
 import type { BatchOffer } from '../../formats/kit/index.ts';
 
-/** How a vendor's batches are asked for, and what it says of them. */
+/** Requests and responses of a vendor's batches. */
 export interface Wire {
-  /** How ids begin here. */
+  /** Prefix of ids here. */
   readonly prefix: string;
-  /** The id of a batch at its vendor, which is checked before it goes into a path. */
+  /** Id of a batch at its vendor, which is validated before it is added to a path. */
   idOf(batch: JsonObject): unknown;
-  /** The paths of a batch below the base URL; its id is safe in a path. */
+  /** Paths of a batch below the base URL; its id is safe in a path. */
   path(id: string): string;
   cancel(id: string): string;
-  /** The most bytes of what a vendor says of a batch; 1 MB unless set. */
+  /** Maximum size of a vendor's response about a batch; default: 1 MB. */
   readonly maxBytes?: number;
-  /** What of it is kept here; all of it unless set. */
+  /** Stored part of a batch; default: all of it. */
   kept?(batch: JsonObject): JsonObject;
-  /** Whether all that comes of a batch is there. */
+  /** Returns true once all results of a batch are available. */
   hasEnded(batch: JsonObject): boolean;
-  /** When a batch is given up by its vendor, in Unix milliseconds; undefined where it does not say. */
+  /** Expiry of a batch at the vendor, in Unix milliseconds; undefined if not reported. */
   expiresAt(batch: JsonObject): number | undefined;
-  /** What came of it, where it stands in the batch itself, a row each as `result` reads it. */
+  /** Results inside the batch itself, one row each in the form that `result` reads. */
   inline?(batch: JsonObject): Iterable<JsonObject>;
-  /** Where the responses are, once it has ended; undefined where there are none. */
+  /** Path of the responses of an ended batch; undefined without any. */
   results(batch: JsonObject): string | undefined;
-  /** One line of them: the body of a response, where it was one. */
+  /** Reads one line of the results: the body of a response, if it is one. */
   result(line: JsonObject): { readonly id: string | undefined; readonly body: JsonObject | undefined };
-  /** What is said of a batch that its vendor no longer knows. */
+  /** Final state of a batch that its vendor no longer knows. */
   lost(batch: JsonObject, now: number): JsonObject;
 }
 
 const ID = /^[\w.-]{1,128}$/;
 
-/** The id of something at a vendor. Throws the vendor's failure for what could lead a path elsewhere. */
+/** Id of a resource at a vendor. Throws the vendor's failure for an id that could change a path. */
 export function vendorId(value: unknown): string {
   const id = readString(value);
   if (id === undefined || !ID.test(id) || /^\.+$/.test(id))
@@ -46,18 +46,18 @@ export function vendorId(value: unknown): string {
   return id;
 }
 
-/** A request to a vendor's batches or files, at the address that it has there. */
+/** Adds the vendor's query to a request about batches or files. */
 export function withQuery({ query }: Pick<BatchOffer, 'query'>, request: HttpRequest): HttpRequest {
   return query === undefined ? request : { ...request, path: `${request.path}?${query}` };
 }
 
-/** A time in Unix seconds, as OpenAI tells it, or in ISO 8601, as Azure does; undefined for what is none. */
+/** Time in Unix seconds, from OpenAI's form or from ISO 8601 (Azure); undefined if invalid. */
 export function secondsOf(time: unknown): number | undefined {
   const seconds = typeof time === 'string' ? Math.floor(Date.parse(time) / 1000) : time;
   return typeof seconds === 'number' && seconds > 0 ? seconds : undefined;
 }
 
-/** The state of a batch; Azure writes some with a capital letter. */
+/** State of a batch; Azure capitalizes some. */
 export function statusOf({ status }: JsonObject): string | undefined {
   return readString(status)?.toLowerCase();
 }
@@ -117,13 +117,13 @@ const anthropic: Wire = {
   },
 };
 
-/** The most requests of a batch: https://platform.openai.com/docs/guides/batch */
+/** Maximum number of requests in a batch: https://platform.openai.com/docs/guides/batch */
 export const MAX_REQUESTS = 50_000;
 
-/** How long Google works on a batch: https://ai.google.dev/gemini-api/docs/batch-api */
+/** Time limit of Google for a batch: https://ai.google.dev/gemini-api/docs/batch-api */
 const GOOGLE_MS = 2 * 86_400_000;
 
-/** Batches are operations, with what came of them inside. Source: https://ai.google.dev/api/batch-api */
+/** Batches are operations that contain their results. Source: https://ai.google.dev/api/batch-api */
 const gemini: Wire = {
   prefix: 'gembatch-',
   idOf: ({ name }) => readString(name)?.replace(/^batches\//, ''),
@@ -143,7 +143,7 @@ const gemini: Wire = {
   *inline(batch) {
     const rows = googleResults(batch).map(readObject);
     for (const [index, row] of rows.entries()) yield { ...row, index };
-    // What succeeded and is not there was worked on all the same: rows that cannot be read.
+    // Successful requests without a response were processed too: they count as unreadable rows.
     const { successfulRequestCount: told } = readObject(readObject(batch['metadata'])['batchStats']);
     const missing =
       Math.min(Number(told ?? 0), MAX_REQUESTS) - rows.filter(({ response }) => isObject(response)).length;
@@ -166,7 +166,7 @@ const gemini: Wire = {
   }),
 };
 
-/** The responses of a batch of Google's, in the order of its requests. */
+/** Responses of a Google batch, in the order of its requests. */
 export function googleResults({ response, metadata }: JsonObject): readonly unknown[] {
   const { inlinedResponses: inlined } = readObject(isObject(response) ? response : readObject(metadata)['output']);
   return readArray(readObject(inlined)['inlinedResponses']);
@@ -174,16 +174,16 @@ export function googleResults({ response, metadata }: JsonObject): readonly unkn
 
 export const WIRES = Object.freeze({ openai, anthropic, gemini });
 
-/** The wire of the requests of a dialect. */
+/** Wire for the requests of a dialect. */
 export function wireOf(dialect: string): Wire {
   if (dialect === 'messages') return anthropic;
   return dialect === 'gemini' ? gemini : openai;
 }
 
-/** The longest line of a file of results: as much as one response may have. */
+/** Maximum length of a line in a file of results: that of one response. */
 const MAX_LINE = 32 * 1024 * 1024;
 
-/** The lines of a file as JSON objects; undefined for each that is too long or none. */
+/** Yields the lines of a file as JSON objects; undefined for each invalid or oversized line. */
 export async function* readLines(body: AsyncIterable<Uint8Array>): AsyncGenerator<JsonObject | undefined> {
   let parts: Uint8Array[] = [];
   let size = 0;
@@ -196,7 +196,7 @@ export async function* readLines(body: AsyncIterable<Uint8Array>): AsyncGenerato
       from = at + 1;
     }
     size += chunk.length - from;
-    // What is too long is counted, and not kept.
+    // An oversized line is counted, but not kept.
     if (size > MAX_LINE) parts = [];
     else if (from < chunk.length) parts.push(chunk.subarray(from));
   }
@@ -215,7 +215,7 @@ function* lineOf(parts: readonly Uint8Array[], size: number): Generator<JsonObje
   }
 }
 
-/** The errors of a batch that its vendor could not read, with nothing but their words. */
+/** Errors of a batch that its vendor could not read, reduced to their texts. */
 export function errorsOf(batch: JsonObject, redact: (text: string) => string): JsonObject | null {
   const data = readArray(readObject(batch['errors'])['data']).slice(0, 100).map(readObject);
   if (data.length === 0) return null;

@@ -11,22 +11,22 @@ import {
   toGatewayError,
 } from '../../../contract/index.ts';
 
-/** The longest event: a whole image in base64. */
+/** Maximum length of an event: a complete image in base64. */
 const MAX_EVENT_LENGTH = 32 * 1024 * 1024;
 
-/** Whether a vendor that was asked for a stream sends one; those that have none answer whole. */
+/** Returns true if a vendor responds with a stream; those without streaming return a complete response. */
 export function isEventStream({ headers }: Pick<AttemptResponse, 'headers'>): boolean {
   return /^text\/event-stream/i.test(headers['content-type'] ?? '');
 }
 
-/** What a vendor answers whole, as JSON; undefined for what is none. */
+/** Complete response of a vendor as JSON; undefined if invalid. */
 export async function readWhole(response: Pick<AttemptResponse, 'readAll'>): Promise<unknown> {
   return parseJson((await response.readAll()).toString('utf8'));
 }
 
 /**
- * The events of a vendor's stream as JSON, up to `[DONE]`; an event that is not JSON, or an error, is the vendor's failure. An operation
- * reports its own end marker with `reportProgress`, and reads no further.
+ * Yields the events of a vendor's stream as JSON, up to `[DONE]`. Invalid JSON or an error event is the vendor's
+ * failure. An operation reports its own end marker with `reportProgress`, and stops reading.
  */
 export async function* readEvents(
   response: Pick<AttemptResponse, 'body' | 'reportProgress'>,
@@ -52,7 +52,7 @@ function failed(message: string): StreamFailure {
   return new StreamFailure({ class: 'upstream_error', message });
 }
 
-/** Sends events on as they come. An error before the first one is thrown; after it it is the last event. */
+/** Sends events as they arrive. An error before the first event is thrown; a later one is sent as the last event. */
 export async function sendEvents(ctx: RouteContext, events: AsyncIterable<JsonObject>): Promise<void> {
   const { signal, requestId } = ctx.state;
   const iterator = events[Symbol.asyncIterator]();
@@ -77,7 +77,7 @@ function frameOf(event: JsonObject): string {
   return `${type}data: ${JSON.stringify(event)}\n\n`;
 }
 
-/** The error for a form that lacks its file. */
+/** Error for a form without its file. */
 export function missingFile(field: string): GatewayError {
   return new GatewayError('invalid_request', `The form has no file \`${field}\`, or an empty one.`, { param: field });
 }

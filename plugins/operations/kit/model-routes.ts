@@ -8,24 +8,24 @@ import type {
   Schema,
 } from '../../../contract/index.ts';
 
-/** What an operation's routes are made of: those of both surfaces, whose bodies name a model. */
+/** Routes of an operation on both surfaces, whose bodies name a model. */
 interface ModelRoutes<O extends Operation> {
   readonly operation: O;
-  /** The end of the path, such as `rerank`; it is below `/v1/` and below `/api/core/{provider}/`. */
+  /** End of the path, such as `rerank`, below `/v1/` and `/api/core/{provider}/`. */
   readonly path: string;
-  /** Further paths, as other clients have them. */
+  /** Further paths that other clients use. */
   readonly also?: readonly string[];
   readonly summary: string;
   readonly description?: string;
   readonly body: Schema;
   readonly response: { readonly description: string; readonly schema: Schema };
-  /** The request that a body makes; the body itself unless set. */
+  /** Converts a body to a request; default: the body itself. */
   read?(body: RequestOf<O>): RequestOf<O>;
-  /** Sends the response; as it is unless set. */
+  /** Sends the response; default: unchanged. */
   write?(ctx: RouteContext, response: ResponseOf<O>): Promise<void>;
 }
 
-/** Registers the routes by which an operation is called in JSON. */
+/** Registers the JSON routes of an operation. */
 export function addModelRoutes<O extends Operation>(api: PluginApi, routes: ModelRoutes<O>): void {
   const { operation, path, also = [], summary, description, body, response, read, write } = routes;
   const add = (at: string, by: string): void =>
@@ -36,7 +36,7 @@ export function addModelRoutes<O extends Operation>(api: PluginApi, routes: Mode
       async handler(context) {
         const ctx = context as RouteContext<RequestOf<O>>;
         const request = read ? read(ctx.state.body) : ctx.state.body;
-        const called = await api.call(operation, request, callContext(ctx as RouteContext, request));
+        const called = await api.models.call(operation, request, callContext(ctx as RouteContext, request));
         ctx.set(called.headers);
         if (write) await write(ctx as RouteContext, called.response);
         else ctx.body = called.response;
@@ -46,7 +46,7 @@ export function addModelRoutes<O extends Operation>(api: PluginApi, routes: Mode
   for (const each of [`/v1/${path}`, ...also]) add(each, 'the model is `provider/model` or an alias');
 }
 
-/** Who calls, and where to: to the provider that the path names, where it does. */
+/** Context of a call with its caller, and its provider if the path names one. */
 export function callContext({ state, params }: RouteContext, request: object) {
   const { requestId, principal, session, trace, signal, onOutcome } = state;
   const provider = params['provider'];

@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { GatewayError, isObject, type JsonObject, readArray, readObject, readString } from '../../../contract/index.ts';
 import { CHARACTERS_PER_TOKEN, MAX_LIMIT } from './usage.ts';
 
-/** The model of a session that transcribes the caller's sound, and the tokens of its prompt. */
+/** Model of a session that transcribes the caller's audio, and the tokens of its prompt. */
 export interface Transcriber {
   readonly model: string;
   readonly text: number;
 }
 
-/** The events that clients send. */
+/** Client events. */
 const EVENTS: ReadonlySet<unknown> = new Set([
   ...['session.update', 'response.create', 'response.cancel', 'output_audio_buffer.clear'],
   ...['input_audio_buffer.append', 'input_audio_buffer.commit', 'input_audio_buffer.clear'],
@@ -16,7 +16,7 @@ const EVENTS: ReadonlySet<unknown> = new Set([
   'conversation.item.delete',
 ]);
 
-/** Names that act, in whatever case a vendor may read them. */
+/** Field names with an effect; vendors may read them in any case. */
 const NAMES: readonly string[] = Object.freeze([
   ...[
     'audio',
@@ -33,40 +33,40 @@ const NAMES: readonly string[] = Object.freeze([
   ],
 ]);
 
-/** Refuses an event that nobody knows here, since it may begin what costs, and names that act in another case. */
+/** Rejects unknown events, which may start billed work, and effective names in another case. */
 export function assertEvent(event: JsonObject): void {
   if (!EVENTS.has(event['type'])) throw invalid('type', 'is no event that is taken here');
   assertNames(event);
 }
 
-/** What of a session decides what it may cost. */
+/** Session settings that determine the cost. */
 interface State {
   readonly output: number | null;
-  /** Whether responses are spoken, and whether the vendor begins them by itself. */
+  /** True if responses are spoken, and if the vendor starts them by itself. */
   readonly speaks: boolean;
   readonly responds: boolean;
-  /** Whether sound comes in as G.711. */
+  /** True if input audio is G.711. */
   readonly isCompressed: boolean;
-  /** The model that transcribes the caller's sound; undefined where none does. Its name is missing where nobody has named it. */
+  /** Model that transcribes the caller's audio; undefined without one. Its name is missing if it was never set. */
   readonly transcriber: Partial<Transcriber> | undefined;
 }
 
-/** Updates whose ids are kept until the vendor answers them, and the longest id that is kept. */
+/** Maximum number of update ids kept until the vendor responds, and the maximum length of an id. */
 const MAX_UPDATES = 64;
 const MAX_ID = 512;
 
 /**
- * What of a session decides what it may cost: what the vendor said last, and, until it has answered all updates, what they want where that
- * is dearer.
+ * Session settings that determine the cost: those the vendor last reported. Until it has confirmed all updates,
+ * requested settings count if they are more expensive.
  */
 export class Settings {
-  /** At first what a vendor does by itself. */
+  /** Defaults of a vendor. */
   #told: State = { output: null, speaks: true, responds: true, isCompressed: false, transcriber: undefined };
   #wanted: Partial<State> = {};
-  /** Updates without an answer, and the ids of their events, the oldest first. */
+  /** Unconfirmed updates, and the ids of their events, oldest first. */
   #unanswered = 0;
   readonly #updates: (string | undefined)[] = [];
-  /** The limit of output that the vendor's session has from here, where its client named none. */
+  /** Output limit that the gateway set in the vendor's session, if its client set none. */
   #own: number | null = null;
 
   get output(): number | null {
@@ -91,12 +91,12 @@ export class Settings {
     return transcriber ? { ...this.#told.transcriber, ...transcriber } : this.#told.transcriber;
   }
 
-  /** Whether the vendor transcribes what it commits now. */
+  /** Returns true if the vendor currently transcribes committed audio. */
   get transcribes(): boolean {
     return this.#told.transcriber !== undefined;
   }
 
-  /** As the vendor says that it is. */
+  /** Reads the settings that the vendor reports. */
   read({ type, max_output_tokens: most, output_modalities: writes, audio }: JsonObject): void {
     const { turn_detection: detects, format, transcription } = readObject(readObject(audio)['input']);
     const told = this.#told;
@@ -111,7 +111,7 @@ export class Settings {
     };
   }
 
-  /** As a client wants it: until the vendor says what is, the dearer one holds. */
+  /** Adds the client's settings: the more expensive ones count until the vendor reports the actual ones. */
   widen({ max_output_tokens: most, output_modalities: writes, audio }: JsonObject): void {
     const { turn_detection: detects, format, transcription } = readObject(readObject(audio)['input']);
     const { output, transcriber } = this.#wanted;
@@ -126,7 +126,7 @@ export class Settings {
     };
   }
 
-  /** An update goes to the vendor. */
+  /** Records an update that is sent to the vendor. */
   send({ event_id: id, session }: JsonObject): void {
     this.widen(readObject(session));
     this.#unanswered += 1;
@@ -134,14 +134,14 @@ export class Settings {
     if (this.#updates.length > MAX_UPDATES) this.#updates.shift();
   }
 
-  /** The vendor has done the oldest update, and says how its session is now. */
+  /** Records that the vendor has applied the oldest update, with the resulting session. */
   update(session: JsonObject): void {
     if (this.#updates.length === this.#unanswered) this.#updates.shift();
     this.#settle();
     this.read(session);
   }
 
-  /** The vendor has refused the event with this id, which may be an update. */
+  /** Records that the vendor has rejected the event with this id, which may be an update. */
   refuse(id: string | undefined): void {
     const at = id === undefined ? -1 : this.#updates.indexOf(id);
     if (at === -1) return;
@@ -154,12 +154,15 @@ export class Settings {
     if (this.#unanswered === 0) this.#wanted = {};
   }
 
-  /** The most that a response may write which the vendor begins, whoever set it. */
+  /** Output limit of a response that the vendor starts, from the client or the gateway. */
   get most(): number | null {
     return this.output ?? this.#own;
   }
 
-  /** What makes the vendor's session have this limit of output, null for none, where its client named none; undefined where it has. */
+  /**
+   * Event that sets this output limit, null for none, in the vendor's session, if its client set none. Undefined if
+   * it is already set.
+   */
   limitTo(limit: number | null): JsonObject | undefined {
     if (this.output !== null || limit === this.#own) return undefined;
     this.#own = limit;
@@ -167,7 +170,7 @@ export class Settings {
     return { type: 'session.update', event_id: `event_${randomUUID()}`, session };
   }
 
-  /** What a client's limit of output is sent as: while that much is held and no more, no more. */
+  /** Output limit to send for a client's: never more than the reserved amount. */
   limit(named: unknown, isHeld: boolean): unknown {
     if (isHeld && !fits(outputOf(named), this.#own)) return this.#own;
     this.#own = null;
@@ -185,24 +188,24 @@ function readTranscriber({ model, prompt }: JsonObject): Partial<Transcriber> {
   return name === undefined ? { text } : { model: name, text };
 }
 
-/** The tokens that a limit allows; null for as many as the model can write, and for what vendors do not take. */
+/** Tokens of an output limit; null for the model's maximum, and for values that vendors reject. */
 export function outputOf(limit: unknown): number | null {
   return typeof limit === 'number' && limit > 0 && limit <= MAX_LIMIT ? Math.ceil(limit) : null;
 }
 
-/** Whether one limit is within another one. */
+/** Returns true if a limit is within another one. */
 export function fits(output: number | null, most: number | null): boolean {
   return most === null || (output !== null && output <= most);
 }
 
-/** What ends a session, and the code that it is closed with; anything else is told, and it goes on. */
+/** Close codes by the status of errors that end a session; other errors are sent to the client without ending it. */
 export const CLOSE_CODES: ReadonlyMap<number, number> = new Map([
   [401, 1008],
   [402, 1008],
   [404, 1008],
 ]);
 
-/** An error in OpenAI's format, with the id of the client's event that it is about. */
+/** Error in OpenAI's format, with the id of the client's event. */
 export function errorEvent({ code, message, param, type }: GatewayError, eventId?: string): JsonObject {
   const error = { type, code, message, param: param ?? null, event_id: eventId ?? null };
   return { type: 'error', event_id: `event_${randomUUID()}`, error };
@@ -212,7 +215,7 @@ export function invalid(param: string, problem: string): GatewayError {
   return new GatewayError('invalid_request', `\`${param}\` ${problem}.`, { param });
 }
 
-/** Refuses what acts under a name in another case. */
+/** Rejects effective field names in another case. */
 function assertNames(event: JsonObject): void {
   for (const fields of [event, readObject(event['session']), readObject(event['response']), readObject(event['item'])])
     for (const name of Object.keys(fields)) {

@@ -24,17 +24,17 @@ import { estimateRealtime } from './usage.ts';
 
 const require = createRequire(import.meta.url);
 
-/** Loaded with the first websocket. */
+/** Loads the library with the first websocket. */
 function loadWs(): typeof import('ws') {
   return require('ws') as typeof import('ws');
 }
 
 const PATH = '/v1/realtime';
 
-/** Where a page puts its key, as OpenAI's SDK for browsers does. */
+/** Prefix of the subprotocol in which a web page sends its key, as OpenAI's SDK for browsers does. */
 const KEY_PROTOCOL = 'openai-insecure-api-key.';
 
-/** How many websockets there may be, and how often those that are open are looked at, in milliseconds. */
+/** Maximum number of websockets, and the interval for checking open ones, in milliseconds. */
 const LIMITS = Object.freeze({ perKey: 16, perUser: 64, perProcess: 2000, lookMs: 5000, looksPerPing: 6 });
 
 const count = { type: 'integer', minimum: 0 } as const;
@@ -53,7 +53,10 @@ const REQUEST: Schema & { readonly $id: string } = Object.freeze({
   },
 });
 
-/** Speech and text both ways by OpenAI's realtime websocket: each response is a call, held before it begins and charged by its usage. */
+/**
+ * Speech and text in both directions by OpenAI's realtime websocket. Each response is a call, reserved before it
+ * begins and charged by its usage.
+ */
 export default definePlugin({
   name: 'realtime',
   kind: 'operation',
@@ -105,7 +108,7 @@ export default definePlugin({
   },
 });
 
-/** What is wanted by other means than a websocket, and what to do instead. */
+/** Routes for requests without a websocket, with an error that names the alternative. */
 function addRoutes(api: ApiOfKind['operation']): void {
   api.route({
     ...{
@@ -149,7 +152,7 @@ interface Bounds {
 
 type OwnApi = ApiOfKind['operation'];
 
-/** A websocket that is open, or being opened. */
+/** Websocket that is open or opening. */
 interface Entry {
   readonly upgrade: Upgrade;
   readonly key: string;
@@ -161,12 +164,12 @@ interface Entry {
   isAlive: boolean;
 }
 
-/** The websockets of this process; they outlive a change of the configuration. */
+/** Websockets of this process; they survive a reload. */
 class Sessions {
-  /** Of configurations that serve, the latest last. */
+  /** APIs of active configurations, latest last. */
   readonly #apis: OwnApi[] = [];
   readonly #open = new Set<Entry>();
-  /** What works on the calls that are made, by their tickets. */
+  /** Work of the calls in progress, by ticket. */
   readonly #runs = new Map<string, Run>();
   readonly #timer = setInterval(() => this.#look(), LIMITS.lookMs).unref();
 
@@ -175,7 +178,7 @@ class Sessions {
     for (const session of this.#sessions()) session.renew();
   }
 
-  /** Ends what was made with a configuration that ends. */
+  /** Ends the work of a configuration that ends. */
   async leave(api: OwnApi): Promise<void> {
     const at = this.#apis.indexOf(api);
     if (at === -1) return;
@@ -201,7 +204,7 @@ class Sessions {
     return run(work);
   };
 
-  /** Opens a websocket at the vendor, then that of the client. Throws what a chat of this caller would be refused with. */
+  /** Opens a websocket at the vendor, then that of the client. Throws the errors of a chat by this caller. */
   async open(api: OwnApi, bounds: Bounds, upgrade: Upgrade): Promise<void> {
     const { request, stream, head, principal, signal } = upgrade;
     const model = readModel(request.url);
@@ -262,7 +265,7 @@ class Sessions {
         socket.once('close', () => signal.removeEventListener('abort', drain));
         if (signal.aborted) drain();
       });
-      // A client that hung up, or whose handshake is none, leaves no session.
+      // A client that disconnected, or sent an invalid handshake, leaves no session.
       if (!entry.session) {
         vendor.destroy();
         this.#open.delete(entry);
@@ -281,7 +284,7 @@ class Sessions {
       entry.isAlive = true;
     };
     socket.on('pong', note).on('message', note);
-    // A bad frame: the library closes with the right code itself.
+    // For an invalid frame, the library itself closes with the right code.
     socket.on('error', () => {});
     socket.once('close', (code) => log.info({ path: PATH, ip, key: entry.key, code }, 'websocket closed'));
     void session.done.then(() => this.#open.delete(entry));
@@ -292,7 +295,7 @@ class Sessions {
     {
       upgrade,
       ...context
-    }: Pick<Parameters<PluginApi['call']>[2], 'requestId' | 'signal' | 'targets' | 'requested'> & {
+    }: Pick<Parameters<PluginApi['models']['call']>[2], 'requestId' | 'signal' | 'targets' | 'requested'> & {
       readonly upgrade: Upgrade;
     },
     request: Omit<RealtimeRequest, 'ticket'>,
@@ -302,7 +305,7 @@ class Sessions {
     const isUnlimited = request.kind !== 'open' && request.kind !== 'response';
     this.#runs.set(ticket, run);
     try {
-      return await api.call(
+      return await api.models.call(
         'realtime',
         { ...request, ticket },
         {
@@ -340,7 +343,7 @@ class Sessions {
       throw new GatewayError('overloaded', 'The gateway has as many websockets as it takes.', { retryAfterMs });
   }
 
-  /** Ends what is too old, or silent, or of a key that is no longer good. */
+  /** Ends sessions that are too old, silent, or whose key is no longer valid. */
   #look(): void {
     const now = Date.now();
     for (const entry of this.#open) {
@@ -358,7 +361,7 @@ class Sessions {
       }
       upgrade.recheck().catch((thrown: unknown) => {
         const error = toGatewayError(thrown);
-        // A store that does not answer says nothing about the key.
+        // An unavailable store does not invalidate the key.
         if (error.code === 'upgrade_required') session.end(error, 1012, 'realtime is off');
         else if (error.status === 401 || error.status === 403) session.end(error);
       });
@@ -366,8 +369,8 @@ class Sessions {
   }
 }
 
-/** Writes a line for each call, as the access log has one for each request. */
-function noteIn(log: OwnApi['log']): NonNullable<Parameters<PluginApi['call']>[2]['onOutcome']> {
+/** Logs a line for each call, like the access log for each request. */
+function noteIn(log: OwnApi['log']): NonNullable<Parameters<PluginApi['models']['call']>[2]['onOutcome']> {
   return (call, outcome) => {
     const { requestId: request_id, principal, request } = call as Call<'realtime'>;
     const { status, error, target, units, cost, durationMs } = outcome;
@@ -396,11 +399,12 @@ function readModel(url = '/'): string {
   return model;
 }
 
-/** Refuses a provider without realtime by its name. */
+/** Rejects a provider without realtime, named in the model. */
 function assertServed(api: OwnApi, model: string): void {
   const provider = model.split('/', 1)[0] ?? '';
-  const offers = api.offers('realtime');
-  if (!model.includes('/') || offers.has(provider) || !api.catalog.has(provider) || api.alias(model)) return;
+  const offers = api.models.offers('realtime');
+  if (!model.includes('/') || offers.has(provider) || !api.models.catalog.has(provider) || api.models.alias(model))
+    return;
   const others = [...offers.keys()];
   throw new GatewayError(
     'unsupported_provider',

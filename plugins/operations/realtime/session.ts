@@ -22,19 +22,19 @@ import { Transcripts } from './transcripts.ts';
 import { endTurns, type Run, Turn } from './turn.ts';
 import { type Tokens, tokensAfter, tokensOfItem, tokensOfSound } from './usage.ts';
 
-type Api = Pick<PluginApi, 'call' | 'checkEffects' | 'catalog'>;
+type Api = Pick<PluginApi, 'models'>;
 
 export interface SessionDeps {
   readonly upgrade: Upgrade;
   readonly vendor: NonNullable<RealtimeResponse['socket']>;
   readonly target: Target;
-  /** The model as the client named it. */
+  /** Model name from the client. */
   readonly requested: string;
   readonly log: Log;
   readonly redact: PluginApi['redact'];
-  /** The gateway as it is configured now. */
+  /** API of the current configuration. */
   api(): Api;
-  /** Makes a call of this session, on which `run` works. */
+  /** Makes a call of this session, which `run` handles. */
   call(
     request: Omit<RealtimeRequest, 'model' | 'ticket'>,
     run: Run,
@@ -43,29 +43,29 @@ export interface SessionDeps {
   ): Promise<unknown>;
 }
 
-/** Bytes that may wait for one side before the other is read no further, and events of the client. */
+/** Maximum number of buffered bytes for one side before reading the other pauses, and of waiting client events. */
 const MAX_BUFFERED = 1024 * 1024;
 const MAX_WAITING = 64;
-/** How long one side may take nothing, and how often that is looked at, in milliseconds. */
+/** Maximum time without reads by one side, and the interval for checking it, in milliseconds. */
 const STUCK_MS = 60_000;
 const LOOK_MS = 20;
-/** How long a response that is left may take to say what it came to. */
+/** Time for a response to report its usage after the client has left. */
 const GRACE_MS = 2000;
-/** How long what a response may cost is held while nobody speaks, before it is held anew. */
+/** Duration of a reservation for a response while no one speaks; it is then renewed. */
 const LISTEN_MS = 240_000;
-/** Tokens of what is said before the vendor responds: a minute. */
+/** Tokens of speech before the vendor responds: a minute. */
 const SPEECH = 600;
-/** What names the model that transcribes. */
+/** Field with the transcription model. */
 const TRANSCRIPTION_MODEL = 'session.audio.input.transcription.model';
 /** Events that end the transcription of an item. */
 const TRANSCRIPTION = /^conversation\.item\.input_audio_transcription\.(?:completed|failed)$/;
-/** Responses at once, and events in a row that are refused, after which the session ends. */
+/** Maximum number of concurrent responses, and of consecutive rejected events before the session ends. */
 const MAX_TURNS = 8;
 const MAX_REFUSED = 20;
 
-/** One client and its vendor: what passes between them, and what it costs. */
+/** Session of one client and its vendor: passes events between them, and charges their cost. */
 export class Session {
-  /** When anything came last, by either side. */
+  /** Time of the last event from either side. */
   lastEventAt = Date.now();
   readonly #deps: SessionDeps;
   readonly #client: WebSocket;
@@ -78,25 +78,25 @@ export class Session {
     },
     onFailure: (err) => this.#deps.log.error({ err }, 'the cost of a transcription could not be charged'),
   });
-  /** The turn that waits for the vendor to begin a response by itself. */
+  /** Turn that waits for the vendor to start a response by itself. */
   #listening: Turn | undefined;
   #listenUntil: NodeJS.Timeout | undefined;
-  /** What the model has to read. */
+  /** Input tokens of the model. */
   #tokens: Tokens = { text: 0, audio: 0, images: 0 };
   readonly #settings = new Settings();
   #refused = 0;
   #work: Promise<void> = Promise.resolve();
   #waitingBytes = 0;
   #waitingEvents = 0;
-  /** Why no further response is begun. */
+  /** Reason for which no further response is started. */
   #draining: GatewayError | undefined;
   #ending: GatewayError | undefined;
-  /** The bytes of an event that is not complete. */
+  /** Bytes of an incomplete event. */
   readonly #arriving: Hold;
   #hasLeft = false;
   #isVendorGone = false;
   #onDone: () => void = () => {};
-  /** Resolves when all is over and booked. */
+  /** Resolves when everything has ended and is charged. */
   readonly done = new Promise<void>((resolve) => {
     this.#onDone = resolve;
   });
@@ -112,7 +112,7 @@ export class Session {
     void this.#listenToVendor();
   }
 
-  /** Ends the session with an error that the client is told, and why. */
+  /** Ends the session with an error and a reason, which are sent to the client. */
   end(error: GatewayError, code = 1008, reason: string = error.code): void {
     if (this.#ending) return;
     this.#ending = error;
@@ -121,7 +121,7 @@ export class Session {
     setTimeout(() => this.#client.terminate(), GRACE_MS).unref();
   }
 
-  /** The same once no response runs. */
+  /** Ends the session once no response is running. */
   async drain(error: GatewayError): Promise<void> {
     this.#draining = error;
     this.#listening?.release();
@@ -129,18 +129,18 @@ export class Session {
     this.end(error, 1001);
   }
 
-  /** Another configuration serves: what listens is held anew by that. */
+  /** Renews the reservations of waiting turns with another configuration. */
   renew(): void {
     this.#listening?.release();
     this.#transcripts.release();
   }
 
-  /** Ends the responses that were begun with a configuration that ends. */
+  /** Ends the responses of a configuration that ends. */
   leave(api: Api): Promise<void> {
     return endTurns(new Map([...this.#calls].filter(([turn]) => turn.owner === api)), GRACE_MS);
   }
 
-  /** One after the other, in their order; the connection is read no further meanwhile. */
+  /** Handles client events one after the other; reading pauses meanwhile. */
   #take(text: string, isBinary: boolean): void {
     this.lastEventAt = Date.now();
     if (isBinary) this.#client.close(1003, 'text frames only');
@@ -164,12 +164,12 @@ export class Session {
       });
   }
 
-  /** Whether the client is read no further until its events have been passed on. */
+  /** Returns true if reading the client pauses until its events have been passed on. */
   get #hasEnough(): boolean {
     return this.#waitingBytes > MAX_BUFFERED || this.#waitingEvents > MAX_WAITING;
   }
 
-  /** Books what came; where there is no room for it, the session ends. */
+  /** Reserves memory for received bytes; ends the session if they do not fit. */
   #grow(hold: Hold, bytes: number): boolean {
     try {
       hold.grow(bytes * this.#deps.upgrade.memory.heapPerByte);
@@ -211,7 +211,7 @@ export class Session {
     return this.#write(event);
   }
 
-  /** The session as the vendor gets it: it has the model that it was opened with. */
+  /** Session update for the vendor; the model cannot change. */
   async #update(event: JsonObject): Promise<JsonObject> {
     const { model, ...session } = readObject(event['session']);
     const { requested, target } = this.#deps;
@@ -231,18 +231,18 @@ export class Session {
     return { ...update, session: { ...session, max_output_tokens: limit } };
   }
 
-  /** Refuses a model for transcriptions that the provider does not have: nothing that it costs could be held. */
+  /** Rejects an unknown transcription model of the provider: its cost could not be reserved. */
   #assertTranscriber({ audio }: JsonObject): void {
     const model = readString(readObject(readObject(readObject(audio)['input'])['transcription'])['model']);
     const { api, target } = this.#deps;
-    const { catalog } = api();
+    const { catalog } = api().models;
     if (model === undefined || catalog.find(target.provider, model)) return;
     const near = catalog.suggest(target.provider, model).map((name) => `"${name}"`);
     const hint = near.length === 0 ? '' : `; did you mean ${near.join(', ')}`;
     throw invalid(TRANSCRIPTION_MODEL, `is to be a model of "${target.provider}"${hint}`);
   }
 
-  /** Begins the call of a client's `response.create`, or goes on with the one that listens. */
+  /** Starts the call of a client's `response.create`, or continues that of the waiting turn. */
   async #respond(event: JsonObject): Promise<void> {
     if (this.#draining) throw this.#draining;
     const { max_output_tokens: named, output_modalities: writes, ...response } = readObject(event['response']);
@@ -269,7 +269,10 @@ export class Session {
     await Promise.race([turn.sent.promise, call]);
   }
 
-  /** Holds what the transcription of sound may cost, where the session has one. What is held for a response is not in its way. */
+  /**
+   * Reserves the cost of transcribing audio, if the session transcribes. If a limit rejects it (429), the waiting
+   * turn's reservation is released first.
+   */
   async #hear(tokens: number): Promise<void> {
     const transcriber = this.#transcriber();
     if (!transcriber) return;
@@ -292,14 +295,14 @@ export class Session {
     return transcriber && { model: this.#deps.target.model, text: 0, ...transcriber };
   }
 
-  /** Ends the session for sound that is not passed on, since what it may cost cannot be held: now, or ever. */
+  /** Ends the session if the cost of audio cannot be reserved: the audio is not passed on. */
   #endUnheld(thrown: unknown): never {
     const error = toGatewayError(thrown);
     this.end(error, error.status === 429 || error.status >= 500 ? 1013 : 1008);
     throw thrown;
   }
 
-  /** Holds what a response may cost that the vendor begins by itself once it has heard enough. */
+  /** Reserves the cost of a response that the vendor starts by itself after enough speech. */
   async #listen(): Promise<void> {
     if (!this.#settings.responds || this.#listening || this.#calls.size > 0) return;
     if (this.#draining) throw this.#draining;
@@ -319,7 +322,7 @@ export class Session {
     if (update) await this.#write(update);
   }
 
-  /** Holds anew what a response that the vendor begins may cost, which is to change. */
+  /** Renews the reservation of a vendor-started response whose cost may change. */
   async #listenAnew(): Promise<void> {
     const listening = this.#listening;
     if (!listening) return;
@@ -329,7 +332,7 @@ export class Session {
     await this.#listen();
   }
 
-  /** Lets go of what is held for responses that the vendor does not begin. */
+  /** Releases the reservation for responses that the vendor no longer starts. */
   #stopListeningInVain(): void {
     if (!this.#settings.responds) this.#listening?.release();
   }
@@ -339,7 +342,9 @@ export class Session {
     this.#listening = undefined;
   }
 
-  /** Begins the call of a turn; a key that was revoked meanwhile begins none, but owes what the vendor has begun. */
+  /**
+   * Starts the call of a turn. A revoked key starts none, but is charged for a response that the vendor has started.
+   */
   #begin(turn: Turn, kind: 'response' | 'begun', more: Tokens, speaks: boolean): Promise<unknown> {
     const { upgrade, call, api } = this.#deps;
     const { text, audio, images } = this.#tokens;
@@ -356,13 +361,16 @@ export class Session {
     };
     begun.then(end, (thrown: unknown) => {
       end();
-      // What was refused before it was sent is told by whoever waits for it.
+      // Whoever waits for the turn reports an error before it was sent.
       if (turn.responseId !== undefined && !this.#ending && !turn.isRefused) this.#notice(toGatewayError(thrown));
     });
     return begun;
   }
 
-  /** An error of a response that has begun: the vendor has told of its failure, unless money or a key ends the session. */
+  /**
+   * Handles an error of a started response: the vendor reports its own failures, but errors of money or key end the
+   * session.
+   */
   #notice(error: GatewayError): void {
     const code = CLOSE_CODES.get(error.status);
     if (code === undefined) return;
@@ -398,7 +406,7 @@ export class Session {
     await this.#drained();
   }
 
-  /** What an event of the vendor means here; the text to pass on, where it is another one. */
+  /** Handles a vendor event; returns the text to pass on if it differs. */
   #note(event: JsonObject): string | undefined {
     const type = readString(event['type']) ?? '';
     if (type === 'session.created') this.#settings.read(readObject(event['session']));
@@ -417,7 +425,10 @@ export class Session {
     return undefined;
   }
 
-  /** Finds the turn of a response: the first that the client requested, else the one that listens, else it is owed as it comes. */
+  /**
+   * Assigns a response to a turn: the first one that the client requested, otherwise the waiting one, otherwise a new
+   * turn that is charged afterwards.
+   */
   #match(id: string): void {
     const requested = [...this.#calls.keys()].find((turn) => turn.isRequested);
     const listening = this.#listening;
@@ -434,7 +445,7 @@ export class Session {
     for (const turn of this.#calls.keys()) if (turn.responseId === id) turn.finish(response);
   }
 
-  /** An error of the vendor's, without what is not for the caller; one about a `response.create` ends that. */
+  /** Vendor's error without details that are not for the caller; an error about a `response.create` ends its turn. */
   #failed(event: JsonObject): string {
     const error = readObject(event['error']);
     const about = readString(error['event_id']);
@@ -447,7 +458,7 @@ export class Session {
     return this.#deps.redact(JSON.stringify(event));
   }
 
-  /** The transcription of an item by a model of its own, or its failure. */
+  /** Records the transcription of an item by a separate model, or its failure. */
   #transcribed(type: string, { item_id: id, usage }: JsonObject): void {
     const item = readString(id) ?? '';
     const transcriber = this.#transcriber() ?? { model: this.#deps.target.model, text: 0 };
@@ -455,16 +466,16 @@ export class Session {
     else this.#transcripts.complete(transcriber, item, readObject(usage));
   }
 
-  /** The sound so far has become an item; without a transcription of it nothing is owed. */
+  /** Records that the audio so far has become an item; without a transcription, it costs nothing. */
   #committed({ item_id: id }: JsonObject): void {
     if (this.#settings.transcribes) this.#transcripts.commit(readString(id) ?? '');
     else this.#transcripts.clear();
   }
 
-  /** The gate: what a body makes the vendor do is held to what this caller may. */
+  /** Checks that the caller is allowed the effects of a body at the vendor. */
   async #check(body: JsonObject): Promise<void> {
     const { api, target, upgrade } = this.#deps;
-    await api().checkEffects('realtime', target, body, upgrade.principal);
+    await api().models.checkEffects('realtime', target, body, upgrade.principal);
   }
 
   #add({ text, audio, images }: Tokens): void {
@@ -473,7 +484,7 @@ export class Session {
     this.#tokens.images += images;
   }
 
-  /** Waits until the vendor has taken an event; one that takes nothing ends the session. */
+  /** Waits until the vendor has accepted an event; a vendor that accepts none ends the session. */
   async #write(event: JsonObject): Promise<void> {
     if (event['type'] === 'session.update') this.#settings.send(event);
     const stuck = new GatewayError('provider_unavailable', 'The provider takes no more events.');
@@ -485,7 +496,7 @@ export class Session {
     }
   }
 
-  /** Waits while the client takes less than it is sent; one that takes nothing ends the session. */
+  /** Waits while the client reads more slowly than it is sent; a client that reads nothing ends the session. */
   async #drained(): Promise<void> {
     const until = performance.now() + STUCK_MS;
     while (this.#client.bufferedAmount > MAX_BUFFERED && this.#client.readyState === this.#client.OPEN) {
@@ -494,7 +505,7 @@ export class Session {
     }
   }
 
-  /** Tells a client what was refused; what is about money or the key ends the session. */
+  /** Sends the client an error; errors of money or key end the session. */
   #refuse(error: GatewayError, eventId?: string): void {
     if (this.#ending || this.#hasLeft) return;
     const code = CLOSE_CODES.get(error.status);
@@ -509,7 +520,10 @@ export class Session {
     this.#client.send(JSON.stringify(errorEvent(error, eventId)));
   }
 
-  /** The client is gone: what runs is cancelled, and may say what it came to; then the vendor is left. */
+  /**
+   * The client has left. Running responses are cancelled, and may still report their usage; then the vendor's
+   * connection is closed.
+   */
   async #leave(): Promise<void> {
     this.#hasLeft = true;
     const { vendor } = this.#deps;

@@ -4,17 +4,17 @@ import type { Transcriber } from './events.ts';
 import { Deferred, meterUnsent, type Run } from './turn.ts';
 import { heldFor, readTranscription } from './usage.ts';
 
-/** Tokens of sound whose transcription is held at once: a minute. */
+/** Audio tokens reserved at a time for transcription: a minute. */
 const HELD_TOKENS = 600;
 
-/** How long a hold lasts while nothing is transcribed. */
+/** Duration of a reservation without transcriptions. */
 const HOLD_MS = 240_000;
 
-/** Items that may wait for their transcription; the sound of more counts with the last of them. */
+/** Maximum number of items that wait for their transcription; further audio counts with the last one. */
 const MAX_ITEMS = 256;
 
 interface TranscriptsDeps {
-  /** Makes a call of the model that transcribes. */
+  /** Makes a call of the transcription model. */
   call(
     model: string,
     request: Pick<RealtimeRequest, 'kind' | 'text' | 'audio'>,
@@ -25,10 +25,10 @@ interface TranscriptsDeps {
   onFailure(error: unknown): void;
 }
 
-/** How a hold ends: with the vendor's usage, with what was heard where that is unknown, or unused. */
+/** End of a reservation: with the vendor's usage, with the audio heard if usage is unknown, or unused. */
 type End = { readonly usage: JsonObject; readonly tokens: number } | undefined;
 
-/** A call that holds what the transcription of some sound may cost. */
+/** Call that reserves the cost of transcribing some audio. */
 interface Held {
   readonly tokens: number;
   readonly end: Deferred<End>;
@@ -36,17 +36,17 @@ interface Held {
 }
 
 /**
- * The transcriptions of a session's sound. Their cost is held before the sound goes to the vendor, and each transcription ends one hold. A
- * transcription for which nothing is held is owed.
+ * Transcriptions of a session's audio. Their cost is reserved before the audio is sent to the vendor, and each
+ * transcription ends one reservation. A transcription without one is charged afterwards.
  */
 export class Transcripts {
   readonly #deps: TranscriptsDeps;
   readonly #holds: Held[] = [];
   readonly #calls = new Set<Promise<unknown>>();
-  /** Tokens of sound that belong to no item yet, and by item those whose transcription has not come. */
+  /** Audio tokens that belong to no item yet, and those of items that wait for their transcription. */
   #uncommitted = 0;
   readonly #committed = new Map<string, number>();
-  /** The transcriber that was heard last: what it has still to transcribe is owed to it. */
+  /** Most recently used transcriber, which is charged for pending audio. */
   #last: Transcriber | undefined;
   #onDone: (() => void) | undefined;
   #hasLeft = false;
@@ -55,7 +55,7 @@ export class Transcripts {
     this.#deps = deps;
   }
 
-  /** Holds what the transcription of more sound may cost; rejects with why it cannot. */
+  /** Reserves the cost of transcribing more audio; rejects with the reason if that is not possible. */
   async hear(transcriber: Transcriber, tokens: number): Promise<void> {
     this.#last = transcriber;
     const lacking = this.#heard() + tokens - this.#covered();
@@ -63,7 +63,7 @@ export class Transcripts {
     this.#uncommitted += tokens;
   }
 
-  /** The sound so far is an item, which will be transcribed. */
+  /** Records that the audio so far is an item, which will be transcribed. */
   commit(item: string): void {
     if (this.#uncommitted === 0) return;
     const last = [...this.#committed.keys()].at(-1);
@@ -72,31 +72,34 @@ export class Transcripts {
     this.#uncommitted = 0;
   }
 
-  /** The sound so far is dropped. */
+  /** Discards the audio so far. */
   clear(): void {
     this.#uncommitted = 0;
     this.#trim();
   }
 
-  /** An item was transcribed: charges the usage, or its sound where the vendor reports none. */
+  /** Charges the usage of a transcribed item, or its audio if the vendor reports none. */
   complete(transcriber: Transcriber, item: string, usage: JsonObject): void {
     const tokens = this.#take(item);
     this.#charge(this.#last ?? transcriber, usage, tokens);
     this.#trim();
   }
 
-  /** An item could not be transcribed, and costs nothing. */
+  /** Records that an item could not be transcribed, and costs nothing. */
   fail(item: string): void {
     this.#take(item);
     this.#trim();
   }
 
-  /** Lets go of what is held; what comes later is held anew. */
+  /** Releases all reservations; later audio is reserved again. */
   release(): void {
     for (const hold of this.#holds.splice(0)) end(hold, undefined);
   }
 
-  /** Waits so long for the transcriptions of items, charges the sound of those that do not come, and resolves when all is booked. */
+  /**
+   * Waits this long for transcriptions of items, and charges the audio of missing ones. Resolves when everything is
+   * charged.
+   */
   async leave(graceMs: number): Promise<void> {
     if (this.#committed.size > 0 && graceMs > 0)
       await new Promise<void>((resolve) => {
@@ -124,7 +127,7 @@ export class Transcripts {
     return this.#holds.reduce((sum, { tokens }) => sum + tokens, 0);
   }
 
-  /** The sound of an item, which waits no longer. */
+  /** Takes the audio of an item, which no longer waits. */
   #take(item: string): number {
     const tokens = this.#committed.get(item) ?? 0;
     this.#committed.delete(item);
@@ -132,7 +135,7 @@ export class Transcripts {
     return tokens;
   }
 
-  /** Lets go of holds that no sound needs. The last one stays while the caller speaks. */
+  /** Releases reservations that no audio needs. The last one stays while the caller speaks. */
   #trim(): void {
     while (this.#holds.length > 1 && this.#covered() - (this.#holds.at(-1)?.tokens ?? 0) >= this.#heard()) {
       const hold = this.#holds.pop();

@@ -13,7 +13,7 @@ import type { RealtimeResponse } from '../../formats/kit/index.ts';
 import { fits } from './events.ts';
 import { heldFor, MAX_LIMIT, meterResponse } from './usage.ts';
 
-/** A promise that is resolved from outside. */
+/** Promise that is resolved from outside. */
 export class Deferred<T> {
   resolve: (value: T) => void = () => {};
   readonly promise = new Promise<T>((resolve) => {
@@ -21,39 +21,39 @@ export class Deferred<T> {
   });
 }
 
-/** What is told of each event, so that a response that goes on does not fall silent. */
+/** Sent to the attempt for each event, so that a running response is not considered stalled. */
 const PULSE = Buffer.from([0]);
 
-/** Works on a call. */
+/** Work on a call. */
 export type Run = (work: Attempt<'realtime'>) => Promise<RealtimeResponse>;
 
-/** How a turn writes to its vendor. */
+/** Sends an event to the turn's vendor. */
 type Write = (event: JsonObject) => Promise<void>;
 
 /**
- * One response of a session, which is one call: from when what it may cost is held until its usage is known. It is begun by the client's
- * `response.create`, or by the vendor once it has heard enough.
+ * Response of a session, which is one call: from the reservation of its cost until its usage is known. It is started
+ * by the client's `response.create`, or by the vendor after enough speech.
  */
 export class Turn {
-  /** The tokens that it may write at most; null where nobody named them. */
+  /** Output token limit; null if none was set. */
   readonly output: number | null;
-  /** Those that are held for it then; null for as many as the model can write. */
+  /** Output tokens reserved for it in that case; null for the model's maximum. */
   limit: number | null = null;
-  /** What its call is made by. */
+  /** API of the configuration that makes its call. */
   owner: unknown;
-  /** The id that the vendor gave the response. */
+  /** Vendor's id of the response. */
   responseId: string | undefined;
-  /** Resolves when the call was let in: what it may cost is held. */
+  /** Resolves when the call was admitted: its cost is reserved. */
   readonly admitted = new Deferred<void>();
-  /** Resolves when the client's event has gone to the vendor. */
+  /** Resolves when the client's event was sent to the vendor. */
   readonly sent = new Deferred<void>();
-  /** Whether the vendor said itself why there is no response. */
+  /** True if the vendor itself reported why there is no response. */
   isRefused = false;
   readonly #write: Write;
   readonly #stop = new AbortController();
   #event: JsonObject | undefined;
   #isNamed = false;
-  /** Whether it is to go on: false where nothing came of it. */
+  /** Resolves with true if the turn continues, with false if it is discarded. */
   readonly #begun = new Deferred<boolean>();
   #wasSent = false;
   #hasWritten = false;
@@ -67,60 +67,60 @@ export class Turn {
     if (event) this.take(event, output);
   }
 
-  /** Ends the call of a turn that comes to no end. */
+  /** Aborts the call of a turn that does not end. */
   get signal(): AbortSignal {
     return this.#stop.signal;
   }
 
-  /** The id of the client's event that it was begun by. */
+  /** Id of the client's event that started it. */
   get eventId(): string | undefined {
     return readString(this.#event?.['event_id']);
   }
 
-  /** Whether the client has requested it, and no response was seen. */
+  /** True if the client has requested it, and no response has arrived yet. */
   get isRequested(): boolean {
     return this.#event !== undefined && this.responseId === undefined;
   }
 
-  /** Whether what is held is enough for a response of so many tokens. */
+  /** Returns true if the reservation covers a response of this many tokens. */
   covers(output: number | null): boolean {
     return output === null ? this.output === null : fits(output, this.limit ?? this.output);
   }
 
-  /** Uses it for a client's `response.create`, which may write so many tokens by what it or the session names. */
+  /** Assigns a client's `response.create`, with the output limit of the event or the session. */
   take(event: JsonObject, output: number | null): void {
     this.#event = event;
     this.#isNamed = output !== null;
     this.#begun.resolve(true);
   }
 
-  /** The vendor has begun the response. */
+  /** Records that the vendor has started the response. */
   begin(responseId: string): void {
     this.responseId = responseId;
     this.#begun.resolve(true);
     this.#pulse();
   }
 
-  /** An event of the response; `isContent` where it has some of it. */
+  /** Records an event of the response; `isContent` is true if it contains content. */
   note(isContent: boolean): void {
     this.#hasWritten ||= isContent;
     this.#pulse();
   }
 
-  /** The response as `response.done` has it. */
+  /** Records the response of `response.done`. */
   finish(response: JsonObject): void {
     this.#done = response;
     this.#begun.resolve(true);
     this.#pulse();
   }
 
-  /** The vendor said by an error that there is no response. */
+  /** Records that the vendor reported an error in place of a response. */
   refuse(): void {
     this.isRefused = true;
     this.finish({ status: 'failed' });
   }
 
-  /** Tells the vendor that nobody wants it any more; one that has not begun is let go. */
+  /** Cancels the response at the vendor; a turn that has not started is released. */
   cancel(): void {
     this.release();
     const id = this.responseId === undefined ? {} : { response_id: this.responseId };
@@ -128,25 +128,25 @@ export class Turn {
       this.#write({ type: 'response.cancel', ...id }).catch(() => {});
   }
 
-  /** Nothing came of it, and nothing is owed; harmless for one that has begun. */
+  /** Releases an unused turn without charge; no effect on a started one. */
   release(): void {
     this.#begun.resolve(false);
   }
 
-  /** The vendor is gone: what was begun costs what was held. */
+  /** Records that the vendor is gone: a started response costs the reserved amount. */
   break(error: Error): void {
     this.#broken = error;
     this.release();
     this.#pulse();
   }
 
-  /** Ends the call whatever it does. */
+  /** Ends the call in any state. */
   abort(): void {
     this.release();
     this.#stop.abort();
   }
 
-  /** Works on the call. */
+  /** Handles the call. */
   async run(work: Attempt<'realtime'>): Promise<RealtimeResponse> {
     if (this.#isSent())
       throw new GatewayError('provider_unavailable', 'The provider broke off in the middle of a response.');
@@ -173,7 +173,7 @@ export class Turn {
     return {};
   }
 
-  /** What a client's response is to be made of: where it names no limit of output, with what is held for it. */
+  /** Client's response options, with the reserved output limit if they set none. */
   #limited(response: JsonObject): JsonObject {
     return this.limit === null || this.#isNamed ? response : { ...response, max_output_tokens: this.limit };
   }
@@ -203,7 +203,7 @@ export class Turn {
   }
 }
 
-/** Meters a call of which nothing is left to send: the vendor has done the work on the websocket that is open. */
+/** Meters a call that sends nothing further: the vendor did the work on the open websocket. */
 export async function meterUnsent(work: Attempt<'realtime'>, metered: Metered): Promise<RealtimeResponse> {
   const transport = async () => ({ status: 200, headers: {}, body: (async function* () {})() });
   await (await work.send({ path: '/realtime' }, { transport })).readAll();
@@ -211,7 +211,10 @@ export async function meterUnsent(work: Attempt<'realtime'>, metered: Metered): 
   return {};
 }
 
-/** Cancels the responses of turns, which may say what they came to within a time, and ends the calls of those that do not. */
+/**
+ * Cancels the responses of turns, which may report their usage within a time limit, and aborts the calls of the
+ * others.
+ */
 export async function endTurns(calls: ReadonlyMap<Turn, Promise<unknown>>, graceMs: number): Promise<void> {
   const turns = [...calls.keys()];
   for (const turn of turns) turn.cancel();

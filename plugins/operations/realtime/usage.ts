@@ -14,25 +14,28 @@ import {
 import type { RealtimeRequest } from '../../formats/kit/index.ts';
 
 /**
- * The largest limit of output that a session or response may name, and what a model may write of which nothing is known.
- * Source: https://platform.openai.com/docs/api-reference/realtime-client-events/response/create
+ * Maximum output limit of a session or response, and the assumed output of an unknown model. Source:
+ * https://platform.openai.com/docs/api-reference/realtime-client-events/response/create
  */
 export const MAX_LIMIT = 4096;
 
-/** The unit of models that are charged by time. */
+/** Unit of models that are charged by time. */
 const SECONDS = 'seconds';
 
-/** What OpenAI counts for an image at most, about. */
+/** Approximate maximum of OpenAI's tokens for an image. */
 const TOKENS_PER_IMAGE = 1600;
 
-/** Tokens by what they are. */
+/** Tokens by kind. */
 export interface Tokens {
   text: number;
   audio: number;
   images: number;
 }
 
-/** The most that a response may cost: all that the model may read and write, by their own rates. What is owed already is not held again. */
+/**
+ * Maximum cost of a response: all tokens that the model may read and write, at their rates. Work that is charged
+ * afterwards is not reserved.
+ */
 export function estimateRealtime(request: RealtimeRequest, { model, price }: TargetFacts<'realtime'>): Metered {
   const { kind, max_tokens: limit, speaks } = request;
   if (kind === 'open') return { units: {}, cost: 0 };
@@ -52,11 +55,11 @@ export function estimateRealtime(request: RealtimeRequest, { model, price }: Tar
   return { units: { prompt_tokens: read, completion_tokens: written }, cost: costOf(usage, price) };
 }
 
-/** Tokens of sound in a second, and tokens of text that are written down of a second at most. */
+/** Audio tokens per second, and maximum text tokens per transcribed second. */
 const SOUND_PER_SECOND = 10;
 const TEXT_PER_SECOND = 5;
 
-/** The most that the transcription of so much sound costs: by the second where its model is charged so, else by tokens. */
+/** Maximum cost of transcribing this much audio: by second if its model is charged by time, otherwise by token. */
 function estimateTranscription({ audio, text }: RealtimeRequest, price: Price | undefined): Metered {
   const seconds = Math.ceil(audio / SOUND_PER_SECOND);
   if (price?.fees?.[SECONDS] !== undefined) return meterSeconds(seconds, price);
@@ -68,20 +71,20 @@ function estimateTranscription({ audio, text }: RealtimeRequest, price: Price | 
   return { units: { prompt_tokens: read }, cost: costOf(usage, price) };
 }
 
-/** What is charged for a response or transcription whose usage the vendor did not report: what is held for one. */
+/** Charge for a response or transcription whose usage the vendor did not report: the reserved amount. */
 export function heldFor(request: RealtimeRequest, facts: TargetFacts<'realtime'>): Metered {
   const kind = request.kind === 'transcription' || request.kind === 'transcribed' ? 'transcription' : 'response';
   const { owed: _, ...most } = estimateRealtime({ ...request, kind }, facts);
   return { ...most, estimated: true };
 }
 
-/** A token count of a vendor; undefined for what is no count or more than any model reads or writes. */
+/** Token count of a vendor; undefined for an invalid count, or more than any model reads or writes. */
 function countOf(value: unknown): number | undefined {
   const count = readCount(value);
   return isCount(count) ? count : undefined;
 }
 
-/** What a response cost by the vendor's usage; undefined where there is none, or an impossible one. */
+/** Cost of a response by the vendor's usage; undefined if it is missing or invalid. */
 export function meterResponse(usage: JsonObject, price: Price | undefined): Metered | undefined {
   const input = countOf(usage['input_tokens']);
   const output = countOf(usage['output_tokens']);
@@ -105,7 +108,7 @@ export function meterResponse(usage: JsonObject, price: Price | undefined): Mete
   return { units: { prompt_tokens: input, completion_tokens: output }, cost, parts };
 }
 
-/** What a transcription cost by the vendor's usage; undefined where there is none, or an impossible one. */
+/** Cost of a transcription by the vendor's usage; undefined if it is missing or invalid. */
 export function readTranscription(usage: JsonObject, price: Price | undefined): Metered | undefined {
   const { seconds } = usage;
   if (typeof seconds !== 'number') return meterResponse(usage, price);
@@ -119,7 +122,7 @@ function meterSeconds(seconds: number, price: Price | undefined): Metered {
   return { units, cost: costOf({ ...none, units }, price, undefined, undefined, parts), parts };
 }
 
-/** All that a session's model has read and written by the end of a response: what it reads for the next one. */
+/** Tokens that a session's model has read and written by the end of a response: its input for the next one. */
 export function tokensAfter(usage: JsonObject): Tokens | undefined {
   const input = countOf(usage['input_tokens']);
   if (input === undefined) return undefined;
@@ -132,20 +135,23 @@ export function tokensAfter(usage: JsonObject): Tokens | undefined {
   return { audio: audio + spoken, images, text: Math.max(0, input - audio - images) + Math.max(0, written) };
 }
 
-/** Bytes of sound for one token, a tenth of a second: of 16 bits at 24 kHz, and of G.711. Source: https://platform.openai.com/docs/guides/realtime-costs */
+/**
+ * Audio bytes per token, a tenth of a second: for 16 bits at 24 kHz, and for G.711. Source:
+ * https://platform.openai.com/docs/guides/realtime-costs
+ */
 const BYTES_PER_TOKEN = 4800;
 const G711_BYTES_PER_TOKEN = 800;
 
-/** The tokens of sound in base64. */
+/** Tokens of audio in base64. */
 export function tokensOfSound(base64: unknown, isCompressed: boolean): number {
   const bytes = ((readString(base64)?.length ?? 0) * 3) / 4;
   return Math.ceil(bytes / (isCompressed ? G711_BYTES_PER_TOKEN : BYTES_PER_TOKEN));
 }
 
-/** Characters of text for one token, about. */
+/** Approximate characters of text per token. */
 export const CHARACTERS_PER_TOKEN = 4;
 
-/** The tokens of what is put before the model: a new item, a session, or what a response is to be made of. */
+/** Tokens of a new item, a session, or the options of a response, which the model reads. */
 export function tokensOfItem(value: JsonObject, isCompressed: boolean): Tokens {
   const tokens = { text: 0, audio: 0, images: 0 };
   let rest = JSON.stringify(value).length;

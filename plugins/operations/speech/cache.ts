@@ -4,7 +4,7 @@ import { parseDuration, parseSize } from '../../../contract/index.ts';
 import { mendWav, type SpeechResponse } from '../../tts/kit/index.ts';
 import type { CheckedSpeech } from './check.ts';
 
-/** One place of the cache. */
+/** Slot of the cache. */
 export interface CachedSound {
   readonly key: string;
   readonly contentType: string;
@@ -15,25 +15,25 @@ export interface CachedSound {
   readonly base64: string;
 }
 
-/** The bounds of the cache. */
+/** Limits of the cache. */
 export interface SpeechCacheOptions {
-  /** A namespace of its own. */
+  /** Separate namespace. */
   readonly keyv: Keyv<CachedSound>;
-  /** What the store may hold for it, in bytes. */
+  /** Maximum size in the store, in bytes. */
   readonly maxBytes: number;
-  /** The longest sound that is kept, in bytes. */
+  /** Maximum size of a cached sound, in bytes. */
   readonly maxSoundBytes: number;
   readonly ttlMs: number;
 }
 
-/** `speechCache` of the configuration: sizes as `256mb` or bytes, a duration as `7d`. */
+/** Section `speechCache` of the configuration: sizes as `256mb` or bytes, a duration as `7d`. */
 export interface SpeechCacheConfig {
   readonly maxSize?: string | number;
   readonly maxSound?: string | number;
   readonly ttl?: string;
 }
 
-/** The options of the cache, as a plugin's `configSchema` has them. */
+/** Options of the cache, for a plugin's `configSchema`. */
 export const SPEECH_CACHE = Object.freeze({
   type: ['object', 'null'],
   additionalProperties: false,
@@ -56,7 +56,7 @@ export const SPEECH_CACHE = Object.freeze({
   },
 } as const);
 
-/** The cache as the configuration has it. */
+/** Creates the cache from its configuration. */
 export function cacheOf(config: SpeechCacheConfig, keyv: Keyv<CachedSound>): SpeechCache {
   const { maxSize, maxSound, ttl } = SPEECH_CACHE.properties;
   return createSpeechCache({
@@ -68,15 +68,15 @@ export function cacheOf(config: SpeechCacheConfig, keyv: Keyv<CachedSound>): Spe
 }
 
 export interface SpeechCache {
-  /** The sound kept under a key; undefined also when the store does not answer, which is no reason to fail a call. */
+  /** Cached sound of a key; undefined also if the store is unavailable, which must not fail a call. */
   find(key: string): Promise<SpeechResponse | undefined>;
-  /** The same response, kept once its sound has come to a good end. A cut or abandoned one is not. */
+  /** Returns the same response, whose sound is cached once it is complete. An interrupted one is not. */
   keep<A extends SpeechResponse>(key: string, spoken: A): A;
 }
 
 /**
- * What makes two requests the same sound. The account is part of it, so that nobody hears from the response's speed what
- * others have asked for; the text is only in the hash.
+ * Hash of all properties of a sound. It includes the account, so that response times do not reveal other accounts'
+ * requests; the text is only in the hash.
  */
 export function speechCacheKey(account: string, vendor: string, { input, model, pieces }: CheckedSpeech): string {
   const { voice, format, speed, language = '', options = {} } = input;
@@ -86,11 +86,11 @@ export function speechCacheKey(account: string, vendor: string, { input, model, 
 }
 
 /**
- * A cache that cannot grow: a fixed number of places, each for one sound of bounded size, found by the key's hash; a
- * new sound takes the place of the old. It needs no index, and so no update that two nodes could lose.
+ * Creates a cache of fixed size: a number of slots for one sound each, selected by the key's hash. A new sound
+ * replaces the old one. There is no index, and so no update that two nodes could lose.
  */
 export function createSpeechCache({ keyv, maxBytes, maxSoundBytes, ttlMs }: SpeechCacheOptions): SpeechCache {
-  // Base64 takes four bytes for three, and a place some hundred more.
+  // Base64 takes four bytes for three, and a slot about a hundred more.
   const places = Math.max(1, Math.floor(maxBytes / (Math.ceil(maxSoundBytes / 3) * 4 + 512)));
   const placeOf = (key: string) => `place-${Number.parseInt(key.slice(0, 8), 16) % places}`;
   return {
@@ -103,10 +103,10 @@ export function createSpeechCache({ keyv, maxBytes, maxSoundBytes, ttlMs }: Spee
     keep(key, spoken) {
       const { contentType, format, model, voice, characters } = spoken;
       const store = async (sound: Buffer): Promise<void> => {
-        // What was streamed under a header of unknown size can tell its size now.
+        // A sound streamed with an unknown size in its header now gets its true size.
         const base64 = (format === 'wav' ? mendWav(sound) : sound).toString('base64');
         const kept: CachedSound = { key, contentType, format, model, voice, characters, base64 };
-        // The caller has the sound; a store that is away costs the next one a call to the vendor.
+        // The caller has the sound; if the store is unavailable, the next request calls the vendor.
         await keyv.set(placeOf(key), kept, ttlMs).catch(() => {});
       };
       return { ...spoken, audio: keeping(spoken.audio, maxSoundBytes, store) };

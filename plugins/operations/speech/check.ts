@@ -10,16 +10,16 @@ import {
   type Voice,
 } from '../../tts/kit/index.ts';
 
-/** A text that is split may be this many times as long as what the vendor takes at once; it makes a few pieces more. */
+/** Maximum length of a split text as a multiple of the vendor's limit; it may become a few pieces more. */
 const MOST_PIECES = 40;
 
-/** A request that its vendor can do, with everything the caller left out filled in. */
+/** Validated request with defaults for all missing fields. */
 export interface CheckedSpeech {
   readonly input: ResolvedSpeech;
-  /** The model as the vendor knows it. */
+  /** Model name at the vendor. */
   readonly model: string;
   readonly info: ModelInfo;
-  /** The text as it is sent: one piece, or several when it was split. */
+  /** Text to send: one piece, or several if it was split. */
   readonly pieces: readonly string[];
   readonly characters: number;
 }
@@ -29,21 +29,21 @@ function refuse(param: string, message: string): GatewayError {
 }
 
 /**
- * Checks a request against its vendor, with the voices that are known without a call to it. Throws what {@link checkSpeech}
- * throws, and `feature_disabled` when the vendor is a program that is not there.
+ * Validates a request with the voices that are known without a call to the vendor. Throws the errors of {@link
+ * checkSpeech}, and `feature_disabled` if the vendor is a program that is not installed.
  */
 export async function resolveSpeech(vendor: SpeechProvider, request: SpeechRequest): Promise<CheckedSpeech> {
   return checkSpeech(vendor, request, await localVoices(vendor));
 }
 
-/** The voices that are known without a call to the vendor. */
+/** Voices that are known without a call to the vendor. */
 export async function localVoices({ voices }: SpeechProvider): Promise<readonly Voice[] | undefined> {
   return typeof voices === 'function' ? await voices() : voices;
 }
 
 /**
- * Holds a request against what a vendor can do. `voices` are those it is known to have, undefined when nobody knows.
- * Throws `invalid_request` naming the field, `request_too_large` naming the limit, `unsupported_model` naming near ones.
+ * Validates a request against the vendor's capabilities. `voices` are the known ones; undefined if unknown. Throws
+ * `invalid_request` naming the field, `request_too_large` naming the limit, `unsupported_model` naming similar ones.
  */
 export function checkSpeech(
   vendor: SpeechProvider,
@@ -64,7 +64,7 @@ export function checkSpeech(
   };
 }
 
-/** The model a request means: the vendor's first when it names none, else the longest name it begins with. */
+/** Model of a request: the vendor's first if it names none, otherwise the longest matching prefix. */
 export function findSpeechModel(
   vendor: SpeechProvider,
   requested: string | undefined,
@@ -83,7 +83,7 @@ export function findSpeechModel(
   );
 }
 
-/** What is known of a model: the row with the longest name it begins with. Undefined for a model that the vendor has not. */
+/** Model row with the longest matching prefix. Undefined for a model that the vendor lacks. */
 export function findModelInfo(vendor: SpeechProvider, name: string): ModelInfo | undefined {
   const info = modelsOf(vendor)
     .filter(({ id }) => name.startsWith(id))
@@ -134,7 +134,7 @@ function checkVoice(
   );
 }
 
-/** Something to say has a letter, a digit, a sign; spaces, controls and invisible marks have not. */
+/** Speakable text has a letter, a digit or a sign, not only spaces, controls and invisible marks. */
 const SAYABLE = /[\p{L}\p{N}\p{S}\p{P}]/u;
 
 function checkText(request: SpeechRequest, limit: number, format: SpeechFormat): readonly string[] {
@@ -165,7 +165,7 @@ function list(names: readonly string[]): string {
   return names.join(', ');
 }
 
-/** A caller's own word in a message: bounded, in quotes. */
+/** Quotes a caller's text for a message, with limited length. */
 function quote(word: string): string {
   return JSON.stringify(word.length > 64 ? `${word.slice(0, 64)}…` : word);
 }

@@ -4,7 +4,7 @@ import { mendWav, type SpeechResponse } from '../../tts/kit/index.ts';
 /** About an hour of mp3, or eleven minutes of WAV at 44.1 kHz. */
 const LONGEST_SOUND_BYTES = 64 * 1024 * 1024;
 
-/** The whole sound in memory, a WAV with its true sizes. Throws `request_too_large` over 64 MiB. */
+/** Reads the complete sound into memory, with true sizes in a WAV header. Throws `request_too_large` over 64 MiB. */
 export async function collectSound(spoken: Pick<SpeechResponse, 'audio' | 'format'>): Promise<Buffer> {
   const pieces: Uint8Array[] = [];
   let length = 0;

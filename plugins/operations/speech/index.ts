@@ -33,14 +33,14 @@ import { OPENAI_SPEECH_BODY, VOICES_JSON } from './schemas.ts';
 import { callContext, sendSound, setHeaders, writeSound } from './send-sound.ts';
 import { createSpeak, findVendor, type Speak, type SpokenResponse } from './speak.ts';
 
-/** The longest text that clients of this route may count on: a vendor that takes less gets it in pieces. */
+/** Text length that clients of this route can rely on: for vendors with a lower limit, the text is split. */
 const PROMISED_CHARACTERS = 4096;
 
 interface OpenAISpeechBody {
   readonly model: string;
   readonly input: string;
   readonly voice?: string | { readonly id: string };
-  /** Mistral's name of it. */
+  /** Mistral's name for the voice. */
   readonly voice_id?: string | null;
   readonly response_format?: SpeechFormat;
   readonly speed?: number;
@@ -48,7 +48,7 @@ interface OpenAISpeechBody {
   readonly stream_format?: 'audio' | 'sse';
 }
 
-/** `POST /v1/audio/speech`, for clients of OpenAI and of Mistral, who take JSON. */
+/** `POST /v1/audio/speech`, for clients of OpenAI, and of Mistral, which accept JSON. */
 function openaiSpeechRoute(need: SpeechRoutesNeed): Route<Schema> {
   return {
     method: 'POST',
@@ -100,11 +100,11 @@ interface SpeechTarget {
   readonly vendor: string;
   readonly provider: SpeechProvider;
   readonly model: string | undefined;
-  /** The alias that named it. */
+  /** Alias of the request. */
   readonly alias?: string;
 }
 
-/** `vendor/model`, a vendor's name alone, or an alias, which means its first target. */
+/** Target of `vendor/model`, of a vendor's name alone, or of an alias (its first target). */
 function findTarget(name: string, { vendors, alias }: SpeechRoutesNeed): SpeechTarget {
   const [first] = alias(name) ?? [];
   const { vendor, model } = splitName(first ?? name);
@@ -126,7 +126,7 @@ function splitName(name: string): { readonly vendor: string; readonly model: str
   return { vendor: name.slice(0, slash), model: name.slice(slash + 1) || undefined };
 }
 
-/** OpenAI's events. Unlike plain sound they can tell an error that comes after the first byte. */
+/** Sends OpenAI's events. Unlike plain audio, they can report an error after the first byte. */
 async function sendEvents(ctx: RouteContext, spoken: SpokenResponse): Promise<void> {
   await writeSound(ctx.res, speechEvents(spoken, ctx.state.requestId), {
     signal: ctx.state.signal,
@@ -159,15 +159,15 @@ function frame(event: object): string {
   return `data: ${JSON.stringify(event)}\n\n`;
 }
 
-/** Who the operator is at the command line: no key, no allow-list, an account of its own in the books. */
+/** Principal of the operator at the command line: no key, no allow-list, a separate account in the ledger. */
 const OPERATOR: Principal = Object.freeze({ credential: 'key', userId: 'operator', account: 'operator' });
 
-/** For the help, before the plugin is set up. */
+/** For `--help`, before the plugin is set up. */
 const SAY = Object.freeze({ name: 'say', summary: 'Convert text to speech; reads stdin without a text' });
 
 /**
- * `tollgate models say`: a text through the pipeline of this configuration. The sound goes to `--output`, where it appears
- * whole or not at all, or to stdout when that is no terminal.
+ * `tollgate models say`: sends a text through the pipeline of this configuration. The sound is written to `--output`,
+ * atomically, or to stdout if that is not a terminal.
  */
 export function createSayCommand(speak: Speak): Command {
   return {
@@ -208,7 +208,7 @@ async function say(speak: Speak, { args, options, io, signal }: CommandInput): P
   io.result({ file: output, bytes: sound.length, format, vendor, model, voice, characters }, output);
 }
 
-/** What the options ask for; the format is the file's extension unless it is named. */
+/** Request for the options; the default format is the file's extension. */
 function readRequest(text: string, options: CommandInput['options'], output: string | undefined): SpeechRequest {
   const extension = path
     .extname(output ?? '')
@@ -248,7 +248,7 @@ function readText(option: string | boolean | undefined): string | undefined {
   return typeof option === 'string' ? option : undefined;
 }
 
-/** Through a file beside it, so that nobody ever finds half a clip. */
+/** Writes to a temporary file first, so that no partial clip is ever visible. */
 async function writeWhole(file: string, sound: Buffer): Promise<void> {
   const part = `${file}.${process.pid}.part`;
   try {
@@ -260,13 +260,13 @@ async function writeWhole(file: string, sound: Buffer): Promise<void> {
   }
 }
 
-/** How long a vendor's list is good for: voices change seldom, and the operator's key pays for asking. */
+/** Cache lifetime of a vendor's voice list: voices change rarely, and requests use the operator's key. */
 const KEEP_MS = 300_000;
 
 /**
- * Lists a vendor's voices by instance name: asked of the vendor where it can be and the operator has a key, else those
- * that are known here. A list is kept for five minutes, and callers at once share one question. Throws what the vendor's
- * `listVoices` throws.
+ * Lists a vendor's voices by instance name, from the vendor if it has a list and the operator has a key. Otherwise
+ * lists the local voices. A list is cached for five minutes, and concurrent callers share one request. Throws the
+ * errors of the vendor's `listVoices`.
  */
 export function createVoiceList(
   offers: () => ReadonlyMap<string, SpeechProvider>,
@@ -282,13 +282,13 @@ export function createVoiceList(
     if (known && now() - known.at < KEEP_MS) return await known.voices;
     const voices = listVoices();
     kept.set(instance, { voices, at: now() });
-    // A failure is not kept: the next caller asks again.
+    // Failures are not cached: the next caller tries again.
     voices.catch(() => kept.delete(instance));
     return await voices;
   };
 }
 
-/** Text to speech by the vendors of kind `tts`: over HTTP, for OpenAI's clients, and as `tollgate models say`. */
+/** Text to speech by vendors of kind `tts`: over HTTP, for OpenAI's clients, and as `tollgate models say`. */
 export default definePlugin({
   name: 'speech',
   kind: 'operation',
@@ -297,11 +297,11 @@ export default definePlugin({
   configSchema: SPEECH_CACHE,
   commands: [SAY],
   setup(api, settings) {
-    // Absent unless the configuration has the section: then nothing is kept.
+    // Nothing is cached unless the configuration has this section.
     const cache = settings ? cacheOf(settings, api.keyv<CachedSound>('sounds')) : undefined;
-    const vendors = () => api.offers('speech');
+    const vendors = () => api.models.offers('speech');
     const speak = createSpeak(api, cache !== undefined);
-    const need = { vendors, speak, voices: createVoiceList(vendors), alias: api.alias };
+    const need = { vendors, speak, voices: createVoiceList(vendors), alias: api.models.alias };
     api.operation(defineSpeech(cache));
     if (cache) api.hook('answer', { operations: ['speech'], handler: createCacheHook(api, cache) });
     for (const route of [ttsRoute, voicesRoute, openaiSpeechRoute, allVoicesRoute, audioModelsRoute])
@@ -311,10 +311,10 @@ export default definePlugin({
   },
 });
 
-/** Answers a call with the sound that is kept for it: nothing is sent, so nothing is owed. */
-function createCacheHook(api: Pick<PluginApi, 'offers'>, cache: SpeechCache) {
+/** Responds to a call with its cached sound: nothing is sent to the vendor, so nothing is charged. */
+function createCacheHook(api: Pick<PluginApi, 'models'>, cache: SpeechCache) {
   return async ({ targets: [target], request, principal }: Call<'speech'>): Promise<Answered<'speech'> | undefined> => {
-    const offer = target && api.offers('speech').get(target.provider);
+    const offer = target && api.models.offers('speech').get(target.provider);
     if (!offer) return undefined;
     const speech = await resolveSpeech(offer, { ...request, model: target.model });
     const response = await cache.find(speechCacheKey(principal.account, target.provider, speech));
@@ -324,7 +324,7 @@ function createCacheHook(api: Pick<PluginApi, 'offers'>, cache: SpeechCache) {
 
 type ListsNeed = Pick<SpeechRoutesNeed, 'vendors'>;
 
-/** `GET /v1/audio/voices`, which Open WebUI asks for without a credential. */
+/** `GET /v1/audio/voices`, which Open WebUI calls without a credential. */
 function allVoicesRoute({ vendors }: ListsNeed): Route<Schema> {
   return {
     method: 'GET',
@@ -343,7 +343,7 @@ function allVoicesRoute({ vendors }: ListsNeed): Route<Schema> {
           byId.set(voice.id, { voice: same?.voice ?? voice, names: [...(same?.names ?? []), name] });
         }
       }
-      // One id may be a voice of several vendors; a list with an id twice confuses its reader.
+      // Several vendors may have voices with one id; duplicate ids in a list confuse clients.
       const voices = [...byId.values()].map(({ voice, names }) => ({
         ...voice,
         name: `${voice.name} (${names.join(', ')})`,
@@ -353,7 +353,7 @@ function allVoicesRoute({ vendors }: ListsNeed): Route<Schema> {
   };
 }
 
-/** `GET /v1/audio/models`, likewise. */
+/** `GET /v1/audio/models`, also without a credential. */
 function audioModelsRoute({ vendors }: ListsNeed): Route<Schema> {
   return {
     method: 'GET',
@@ -370,12 +370,14 @@ function audioModelsRoute({ vendors }: ListsNeed): Route<Schema> {
   };
 }
 
-/** Vendors that can be called: those without a key would only respond that they have none. */
+/** Vendors that can be called: one without its key could only respond with an error. */
 function ready(vendors: ReadonlyMap<string, SpeechProvider>): readonly (readonly [string, SpeechProvider])[] {
   return [...vendors].filter(([, { credential }]) => !credential?.required || credential.value !== undefined);
 }
 
-/** Nobody has shown a credential here, so no vendor is called with the operator's. */
+/**
+ * Voices known without a call to the vendor: this route has no authentication, so it must not use the operator's key.
+ */
 async function known(provider: SpeechProvider): Promise<readonly Voice[]> {
   try {
     return (await localVoices(provider)) ?? [];

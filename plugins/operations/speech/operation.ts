@@ -30,7 +30,10 @@ import { type CheckedSpeech, findModelInfo, resolveSpeech } from './check.ts';
 import { collectSound } from './collect-sound.ts';
 import { SPEECH_BODY } from './schemas.ts';
 
-/** Speech as an operation of the gateway: checked against the vendor, spoken piece by piece, metered in characters. */
+/**
+ * Defines speech as an operation of the gateway: validated for the vendor, generated piece by piece, metered in
+ * characters.
+ */
 export function defineSpeech(cache: SpeechCache | undefined): OperationDefinition<'speech'> {
   return {
     name: 'speech',
@@ -67,7 +70,10 @@ async function attemptSpeech(attempt: Attempt<'speech'>, cache: SpeechCache | un
   }
 }
 
-/** Resolves with the first sound. What was sent and gave none is owed by the characters of its first piece; a refusal owes nothing. */
+/**
+ * Resolves with the first sound. A request without any sound is charged by the characters of its first piece; a
+ * rejected one costs nothing.
+ */
 async function startSpeech(
   { offer, send, abortSignal, codecCall }: Attempt<'speech'>,
   speech: CheckedSpeech,
@@ -86,23 +92,24 @@ async function* once(sound: Uint8Array): AsyncGenerator<Uint8Array, void, undefi
 }
 
 /**
- * What speech costs. A price is per character, per second of sound, per token, or a sum of these, in US dollars per million.
+ * Cost of speech. A price is per character, per second of sound, per token, or a sum of these, in US dollars per
+ * million.
  */
 interface SpeechCost {
   /** Whole nano-dollars, rounded up once. */
   readonly amount: number;
   readonly parts: readonly CostPart[];
-  /** Whether seconds or tokens had to be guessed from the characters. */
+  /** True if seconds or tokens were estimated from the characters. */
   readonly estimated: boolean;
 }
 
-/** Slow speech, so that a reservation is rather too high: people and vendors speak 13 to 18 characters a second. */
+/** Slow speech, so that a reservation tends to be too high: people and vendors speak 13 to 18 characters a second. */
 const CHARACTERS_PER_SECOND = 12;
 const CHARACTERS_PER_TOKEN = 3;
 /** Gemini bills 25 tokens for a second of sound, others fewer. */
 const TOKENS_PER_SECOND = 25;
 
-/** The price of a model: the operator's by longest prefix, or `*`, over the model's own. Undefined when nobody named one. */
+/** Price of a model: the operator's by longest prefix or `*`, otherwise the model's own. Undefined without any. */
 export function speechPrice(vendor: SpeechProvider, model: string, info: ModelInfo): Partial<Price> | undefined {
   const prices = vendor.prices ?? {};
   const [prefix] = Object.keys(prices)
@@ -113,7 +120,7 @@ export function speechPrice(vendor: SpeechProvider, model: string, info: ModelIn
   return price || info.price ? { ...priceAt(info.price), ...price } : undefined;
 }
 
-/** What was used, as money; undefined without a price. Units that the vendor did not tell are estimated. */
+/** Cost of a usage; undefined without a price. Units that the vendor did not report are estimated. */
 export function costOfSpeech(usage: SpeechUsage, price: Partial<Price> | undefined): SpeechCost | undefined {
   if (!price) return undefined;
   const { characters } = usage;
@@ -140,7 +147,7 @@ export function costOfSpeech(usage: SpeechUsage, price: Partial<Price> | undefin
   };
 }
 
-/** What a text will cost at most or so: to reserve before it is sent. `speed` below 1 makes longer sound. */
+/** Approximate maximum cost of a text, for its reservation. `speed` below 1 makes the sound longer. */
 export function estimateSpeech(
   characters: number,
   speed: number,
@@ -150,7 +157,7 @@ export function estimateSpeech(
   return costOfSpeech({ characters, seconds }, price)?.amount;
 }
 
-/** The most that a request may come to at a model, before it is sent. */
+/** Maximum cost of a request for a model, before it is sent. */
 function estimateRequest(vendor: SpeechProvider, model: string, { text, speed = 1 }: SpeechRequest): Metered {
   const characters = countCharacters(text);
   const info = findModelInfo(vendor, model);
@@ -160,7 +167,7 @@ function estimateRequest(vendor: SpeechProvider, model: string, { text, speed = 
   };
 }
 
-/** What was used, as core meters it: characters, and tokens where the vendor told them. */
+/** Usage in core's form: characters, and tokens if the vendor reported them. */
 function meterSpeech(usage: SpeechUsage, price: Partial<Price> | undefined): Metered {
   const { characters, tokens } = usage;
   const cost = costOfSpeech(usage, price);
@@ -172,21 +179,21 @@ function meterSpeech(usage: SpeechUsage, price: Partial<Price> | undefined): Met
   };
 }
 
-/** What a run of speech needs of the world; an attempt of core gives it, with deadlines, credentials and hooks. */
+/** Input and output of a speech run; an attempt of core provides it, with deadlines, credentials and hooks. */
 interface SpeechIo {
-  /** Throws for every response that is not a success. */
+  /** Throws for every error response. */
   send(request: HttpRequest): Promise<Pick<AttemptResponse, 'headers' | 'body' | 'reportProgress'>>;
   readonly abortSignal: AbortSignal;
   readonly codecCall: CodecCall;
 }
 
-/** What was used so far; whole once the audio has ended. */
+/** Usage so far; complete once the audio has ended. */
 interface SpeechUsage {
-  /** Characters that were sent to the vendor. */
+  /** Characters sent to the vendor. */
   readonly characters: number;
-  /** Seconds of sound, where the format tells. */
+  /** Seconds of sound, if the format contains them. */
   readonly seconds?: number;
-  /** Where the vendor told. */
+  /** Tokens reported by the vendor, if any. */
   readonly tokens?: SpeechTokens;
 }
 
@@ -195,10 +202,10 @@ interface SpeechRun extends SpeechResponse {
 }
 
 /**
- * Makes the sound. Resolves when its first bytes are there, so that until then another attempt or a JSON error is
- * possible. Throws `StreamFailure` for what the vendor did wrong, before or, out of `audio`, after the first byte:
- * a sound that is empty, cut or of another format never ends as if it were whole. Leaving `audio` early ends the
- * vendor's work; a response that nobody reads must be ended by its signal.
+ * Generates the sound. Resolves with its first bytes, so that another attempt or a JSON error is possible until then.
+ * Throws `StreamFailure` for vendor failures, before the first byte or, from `audio`, after it. An empty, truncated
+ * or unexpected sound never ends normally. Leaving `audio` early ends the vendor's work; an unread response must be
+ * ended by its signal.
  */
 export async function runSpeech(vendor: SpeechProvider, speech: CheckedSpeech, io: SpeechIo): Promise<SpeechRun> {
   const { input, model } = speech;
@@ -238,7 +245,7 @@ export async function runSpeech(vendor: SpeechProvider, speech: CheckedSpeech, i
   }
 }
 
-/** One piece of text as plain sound. */
+/** Yields one piece of text as plain sound. */
 async function* receive(
   vendor: SpeechProvider,
   input: ResolvedSpeech,
@@ -249,11 +256,11 @@ async function* receive(
   const upstream = await io.send(vendor.codec.request(input, call));
   let decoder: ReturnType<SpeechProvider['codec']['decode']> | undefined;
   for await (const bytes of upstream.body) {
-    // Inside the loop, so that a throw of the codec also ends the vendor's response.
+    // Inside the loop, so that an error of the codec also ends the vendor's response.
     decoder ??= vendor.codec.decode(input, upstream.headers, call);
     const sound = decoder.push(bytes);
     const progress = decoder.progress?.();
-    // Sound behind a first end shows that the end was none.
+    // Sound after the first end shows that it was not the end.
     if (progress === 'ending' && sound.length > 0) upstream.reportProgress?.('open');
     if (progress) upstream.reportProgress?.(progress);
     yield* sound;
@@ -265,7 +272,7 @@ async function* receive(
   if (tokens) addTokens(tokens);
 }
 
-/** An iteration whose first step was taken already; leaving it early leaves the rest too, begun or not. */
+/** Continues an iteration whose first step was already taken. Leaving it early also ends the rest, started or not. */
 function resume(first: IteratorResult<Uint8Array, undefined>, rest: AsyncGenerator<Uint8Array, undefined>) {
   let ahead: typeof first | undefined = first;
   const iterator: AsyncIterableIterator<Uint8Array, undefined> = {

@@ -6,15 +6,15 @@ import { SPEECH_BODY, SPEECH_JSON, VOICES_JSON } from './schemas.ts';
 import { callContext, sendSound, setHeaders } from './send-sound.ts';
 import type { Speak } from './speak.ts';
 
-/** What the routes need of the gateway. */
+/** Dependencies of the routes. */
 export interface SpeechRoutesNeed {
-  /** By instance name. */
+  /** Vendors by instance name. */
   vendors(): ReadonlyMap<string, SpeechProvider>;
   readonly speak: Speak;
-  /** The voices of a vendor, asked of the vendor itself where it has to be. */
+  /** Voices of a vendor, from the vendor itself if necessary. */
   voices(vendor: string): Promise<readonly Voice[]>;
-  /** The targets of an alias of the configuration. */
-  readonly alias: PluginApi['alias'];
+  /** Targets of an alias in the configuration. */
+  readonly alias: PluginApi['models']['alias'];
 }
 
 /** `POST /{vendor}/tts`. */
@@ -35,7 +35,7 @@ export function ttsRoute({ speak }: SpeechRoutesNeed): Route<Schema> {
       const vendor = ctx.params['vendor'] ?? '';
       const request = ctx.state.body as SpeechRequest;
       const json = wantsJson(ctx.get('accept'));
-      // HTTP/1.0 has no way to tell a cut stream from a whole one.
+      // HTTP/1.0 cannot distinguish a truncated stream from a complete one.
       const whole = json || request.stream === false || ctx.req.httpVersion === '1.0';
       const spoken = await speak(vendor, { ...request, stream: !whole }, callContext(ctx));
       setHeaders(ctx, vendor, spoken);
@@ -74,7 +74,10 @@ const SPEECH_VENDOR = {
 
 const OPERATORS_SPEECH = '/api/core/admin/speech';
 
-/** Speech of a person who signed in at the console: the person's own name in the books, and the permissions of the session. */
+/**
+ * Speech for a person who signed in at the console, in the ledger under the person's name, with the permissions of
+ * the session.
+ */
 export function operatorsRoutes({ vendors, voices, speak }: SpeechRoutesNeed): readonly Route<Schema>[] {
   const open = { ...FOR_OPERATORS, scope: 'models:call' } as const;
   return [
@@ -122,7 +125,7 @@ export function operatorsRoutes({ vendors, voices, speak }: SpeechRoutesNeed): r
   ];
 }
 
-/** JSON is for callers that take JSON and no audio; axios and others send both, and want the sound. */
+/** Returns true for callers that accept JSON and no audio; axios and others accept both, and expect the sound. */
 export function wantsJson(accept: string): boolean {
   const types = accept
     .toLowerCase()

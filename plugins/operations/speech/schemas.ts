@@ -2,7 +2,7 @@ import type { SpeechFormat } from '../../tts/kit/index.ts';
 
 const FORMATS: readonly SpeechFormat[] = ['mp3', 'wav', 'opus', 'pcm', 'aac', 'flac'];
 
-/** What no text may be longer than, split or not; each model's own limit is told by its vendor. */
+/** Maximum length of any text, split or not; each model's own limit comes from its vendor. */
 const LONGEST_TEXT = 200_000;
 const LONGEST_NAME = 256;
 
@@ -13,7 +13,7 @@ const speed = {
   description: '1 is normal. A vendor with a narrower range refuses what is outside, and names it.',
 } as const;
 
-/** The body of `POST /{vendor}/tts`. */
+/** Body of `POST /{vendor}/tts`. */
 export const SPEECH_BODY = Object.freeze({
   type: 'object',
   additionalProperties: false,
@@ -43,7 +43,7 @@ export const SPEECH_BODY = Object.freeze({
   },
 } as const);
 
-/** The body of `POST /v1/audio/speech`, as OpenAI has it. */
+/** Body of `POST /v1/audio/speech`, in OpenAI's form. */
 export const OPENAI_SPEECH_BODY = Object.freeze({
   type: 'object',
   required: ['model', 'input'],
@@ -69,7 +69,7 @@ export const OPENAI_SPEECH_BODY = Object.freeze({
   },
 } as const);
 
-/** The response in JSON, for `Accept: application/json`. */
+/** JSON response for `Accept: application/json`. */
 export const SPEECH_JSON = Object.freeze({
   type: 'object',
   required: ['audio', 'format', 'content_type', 'characters', 'model', 'voice'],
@@ -83,7 +83,6 @@ export const SPEECH_JSON = Object.freeze({
   },
 } as const);
 
-/** A list of voices. */
 export const VOICES_JSON = Object.freeze({
   type: 'object',
   required: ['voices'],

@@ -5,13 +5,13 @@ import type { SpeechResponse } from '../../tts/kit/index.ts';
 import { collectSound } from './collect-sound.ts';
 import type { SpokenResponse } from './speak.ts';
 
-/** Who a route's call is made for. */
+/** Context of a route's call, with its caller. */
 export function callContext({ state }: RouteContext): CallContext {
   const { principal, requestId, session, trace, signal, onOutcome } = state;
   return { principal, requestId, session, trace, signal, onOutcome };
 }
 
-/** Header values hold what is plain ASCII; a model or voice with anything else is in the JSON response only. */
+/** Header values must be plain ASCII; any other model or voice is only in the JSON response. */
 export function setHeaders(ctx: RouteContext, vendor: string, spoken: SpokenResponse): void {
   const headers: Record<string, string> = {
     'x-tollgate-provider': vendor,
@@ -23,7 +23,7 @@ export function setHeaders(ctx: RouteContext, vendor: string, spoken: SpokenResp
   for (const [name, value] of Object.entries(headers)) if (/^[\x20-\x7e]+$/.test(value)) ctx.set(name, value);
 }
 
-/** The sound as the response: in one piece with its length, or as it comes. */
+/** Sends the sound as the response: complete with its length, or as it arrives. */
 export async function sendSound(ctx: RouteContext, spoken: SpeechResponse, whole: boolean): Promise<void> {
   if (whole) {
     const sound = await collectSound(spoken);
@@ -41,20 +41,20 @@ export async function sendSound(ctx: RouteContext, spoken: SpeechResponse, whole
   });
 }
 
-/** A listener that takes nothing for this long is cut off. */
+/** Maximum time without reads by a listener before it is disconnected. */
 const STALL_MS = 60_000;
 
 export interface SoundWriting {
-  /** Fires when the caller hangs up or the gateway drains. */
+  /** Fires when the caller disconnects or the gateway drains. */
   readonly signal: AbortSignal;
-  /** Called when the first piece is there, just before it is written: until then an error response is possible. */
+  /** Called just before the first piece is written: until then, an error response is possible. */
   begin(): void;
   readonly stallMs?: number;
 }
 
 /**
- * Writes pieces as they come, at the listener's pace. An error before the first piece is thrown; after it the
- * connection is cut, because audio has no error frame and a clean end would pass for a whole sound.
+ * Writes pieces as they arrive, at the listener's pace. An error before the first piece is thrown. After it, the
+ * connection is closed: audio has no error frame, and a normal end would look like a complete sound.
  */
 export async function writeSound(
   res: ServerResponse,
@@ -72,7 +72,7 @@ export async function writeSound(
     if (step.done) res.end();
     else res.destroy();
   } catch {
-    // The pipeline that made the pieces has the reason; all that the listener can be told is that this is not the end.
+    // The pipeline that made the pieces reports the error; the listener only sees that the sound is incomplete.
     res.destroy();
   } finally {
     if (!step.done) await iterator.return?.();

@@ -2,12 +2,12 @@ import { type CallContext, GatewayError, type PluginApi } from '../../../contrac
 import type { SpeechProvider, SpeechRequest, SpeechResponse } from '../../tts/kit/index.ts';
 import { resolveSpeech } from './check.ts';
 
-/** A response of the operation, with headers such as `x-tollgate-attempts`. */
+/** Response of the operation, with headers such as `x-tollgate-attempts`. */
 export interface SpokenResponse extends SpeechResponse {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** A call by one vendor; `requested` is the alias that it came by. Resolves when the first sound is there. */
+/** Calls one vendor; `requested` is the alias of the request. Resolves with the first sound. */
 export type Speak = (
   vendor: string,
   request: SpeechRequest,
@@ -15,13 +15,16 @@ export type Speak = (
   requested?: string,
 ) => Promise<SpokenResponse>;
 
-/** Calls through the whole pipeline. What the vendor cannot do is refused before the call begins. */
-export function createSpeak(api: Pick<PluginApi, 'call' | 'offers'>, hasCache: boolean): Speak {
+/**
+ * Creates calls through the whole pipeline. Requests that the vendor does not support are rejected before the call
+ * begins.
+ */
+export function createSpeak(api: Pick<PluginApi, 'models'>, hasCache: boolean): Speak {
   return async (vendorName, request, context, requested) => {
-    const offers = api.offers('speech');
+    const offers = api.models.offers('speech');
     const { model } = await resolveSpeech(findVendor(offers, vendorName), request);
     const explicit = { ...request, stream: request.stream !== false };
-    const { response, headers } = await api.call('speech', explicit, {
+    const { response, headers } = await api.models.call('speech', explicit, {
       ...context,
       targets: [{ provider: vendorName, model }],
       ...(requested !== undefined && { requested }),
@@ -30,7 +33,7 @@ export function createSpeak(api: Pick<PluginApi, 'call' | 'offers'>, hasCache: b
   };
 }
 
-/** Throws `unsupported_provider`, naming those there are. */
+/** Throws `unsupported_provider`, naming the available ones. */
 export function findVendor(offers: ReadonlyMap<string, SpeechProvider>, name: string): SpeechProvider {
   const vendor = offers.get(name);
   if (vendor) return vendor;

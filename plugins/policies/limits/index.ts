@@ -23,7 +23,7 @@ export default definePlugin({
   name: 'limits',
   kind: 'policy',
   apiVersion: 1,
-  permissions: ['records'],
+  permissions: ['records', 'operators'],
   configSchema: {
     type: 'object',
     additionalProperties: false,
@@ -95,7 +95,7 @@ interface CountedCall extends CountedRequest {
   readonly holds: LimitHold[];
 }
 
-type LimiterApi = Pick<PluginApi, 'stores' | 'log' | 'estimate' | 'keep' | 'catalog'>;
+type LimiterApi = Pick<PluginApi, 'stores' | 'log' | 'books' | 'keep' | 'models'>;
 
 interface LimiterOptions {
   readonly onStoreFailure: 'degrade' | 'closed' | 'open';
@@ -112,16 +112,21 @@ const HALVES: readonly LimitHalf[] = Object.freeze(['requests', 'tokens']);
 /** Counts calls against their limits. */
 class Limiter {
   readonly #options: LimiterOptions;
-  readonly #estimate: PluginApi['estimate'];
+  readonly #estimate: PluginApi['books']['estimate'];
   /** Its catalog is there once the gateway has started. */
-  readonly #api: Pick<LimiterApi, 'catalog'>;
+  readonly #api: Pick<LimiterApi, 'models'>;
   readonly #leases: Leases;
   /** For while the store is down. What was counted here goes on to count when the configuration changes. */
   readonly #local: Leases;
   readonly #queue: WriteQueue;
 
   constructor(api: LimiterApi, options: LimiterOptions) {
-    const { stores, log, estimate, keep } = api;
+    const {
+      stores,
+      log,
+      books: { estimate },
+      keep,
+    } = api;
     this.#api = api;
     this.#options = options;
     this.#estimate = estimate;
@@ -152,7 +157,7 @@ class Limiter {
     const sources = sourcesOf(call.principal, plan);
     const { targets, request } = call;
     if (plan?.plan.models)
-      assertInPlan(this.#api.catalog, plan, targets, { requested: (request as ChatRequest).model });
+      assertInPlan(this.#api.models.catalog, plan, targets, { requested: (request as ChatRequest).model });
     const counted: CountedCall = { call, plan, targets, estimate: this.#estimate, sources, counted: [], holds: [] };
     call.state.set(COUNTED, counted);
     return this.#hold(counted, 'requests', sources, call.targets[0]?.provider);
@@ -166,7 +171,7 @@ class Limiter {
     // Those that a hook chose in place of the alias's own.
     if (plan?.plan.models)
       assertInPlan(
-        this.#api.catalog,
+        this.#api.models.catalog,
         plan,
         call.targets.filter(
           ({ provider, model }) => !known.some((each) => each.provider === provider && each.model === model),
@@ -215,7 +220,7 @@ class Limiter {
     sources: readonly Source[],
     provider: string | undefined,
   ): Promise<void> | undefined {
-    if (provider !== undefined) counted.counted.push(`${half} ${provider}`);
+    if (provider !== undefined && counted.plan?.plan.providers) counted.counted.push(`${half} ${provider}`);
     const limits = limitsOf(counted, half, sources, provider);
     if (limits.windows.length === 0 && limits.slots.length === 0) return undefined;
     const held = reserveLimits(this.#leases, counted.call, limits);
@@ -291,26 +296,49 @@ export function settleLimits(
   leaseMs: number,
 ): Promise<void> | undefined {
   const now = steadyNow();
-  const work: Promise<void>[] = [];
-  // A stream that went on at another target has taken from a window twice: what was used counts once.
-  const counted: string[] = [];
-  for (const { leases, places, windows, states, takenAt } of holds) {
-    for (const place of places)
-      if (!leases.keep(place))
-        work.push(queue.add({ id, until: Date.now() + leaseMs, write: () => leases.release(place) }));
-    for (const [at, { key, unit, amount }] of windows.entries()) {
+  let work: Promise<void>[] | undefined;
+  for (const [at, hold] of holds.entries()) {
+    const { leases, places } = hold;
+    for (const place of places) {
+      if (leases.keep(place)) continue;
+      work ??= [];
+      work.push(queue.add({ id, until: Date.now() + leaseMs, write: () => leases.release(place) }));
+    }
+    for (const [index, { key, unit, amount }] of hold.windows.entries()) {
+      if (unit !== 'tokens') continue;
       // What was used, as far as it is known: else the estimate stays.
       const used = usage ? usage.prompt_tokens + usage.completion_tokens : sent ? amount : 0;
-      const delta = (counted.includes(key) ? 0 : used) - amount;
-      counted.push(key);
-      if (unit !== 'tokens' || delta === 0) continue;
-      const endsAt = takenAt + (states[at]?.resetMs ?? MINUTE_MS);
-      const write = (): Promise<void> => adjustWindow(leases, key, delta, endsAt);
-      if ((delta < 0 && now >= endsAt) || leases.adjust(key, delta, now)) continue;
-      work.push(queue.add({ id, until: Date.now() + MINUTE_MS, write }));
+      // A stream that went on at another target has taken from a window twice: what was used counts once.
+      const delta = (isIn(holds, at, key) ? 0 : used) - amount;
+      const correcting = delta === 0 ? undefined : correct(queue, id, hold, index, delta, now);
+      if (!correcting) continue;
+      work ??= [];
+      work.push(correcting);
     }
   }
-  return work.length > 1 ? Promise.all(work).then(() => undefined) : work[0];
+  return work && work.length > 1 ? Promise.all(work).then(() => undefined) : work?.[0];
+}
+
+/** Whether one of the first holds has this window. */
+function isIn(holds: readonly LimitHold[], before: number, key: string): boolean {
+  for (let at = 0; at < before; at += 1) if (holds[at]?.windows.some((window) => window.key === key)) return true;
+  return false;
+}
+
+/** Corrects a window of a hold; a promise where the store has to. */
+function correct(
+  queue: WriteQueue,
+  id: string,
+  { leases, windows, states, takenAt }: LimitHold,
+  index: number,
+  delta: number,
+  now: number,
+): Promise<void> | undefined {
+  const { key = '' } = windows[index] ?? {};
+  const endsAt = takenAt + (states[index]?.resetMs ?? MINUTE_MS);
+  if ((delta < 0 && now >= endsAt) || leases.adjust(key, delta, now)) return undefined;
+  const write = (): Promise<void> => adjustWindow(leases, key, delta, endsAt);
+  return queue.add({ id, until: Date.now() + MINUTE_MS, write });
 }
 
 /** What was reserved too much in a window that has ended must not be credited to the next. */
@@ -324,14 +352,36 @@ interface Limits {
   readonly slots: readonly Slot[];
 }
 
-/** Rates, and whose they are. */
-interface Source extends Origin {
-  readonly scope: 'key' | 'owner' | 'user' | 'provider';
-  readonly id: string;
-  readonly rates: {
-    readonly rpm?: number | undefined;
-    readonly tpm?: number | undefined;
-    readonly concurrency?: number | undefined;
+/** Rates as a key, a token or a plan sets them. */
+interface Rates {
+  readonly rpm?: number | undefined;
+  readonly tpm?: number | undefined;
+  readonly concurrency?: number | undefined;
+}
+
+/** Limits of one origin. Only the window of tokens is another one for each call. */
+interface Source {
+  readonly requests: Limit | undefined;
+  readonly tokens: Omit<Limit, 'amount'> | undefined;
+  readonly slot: Slot | undefined;
+}
+
+function sourceOf(
+  scope: 'key' | 'owner' | 'user' | 'provider',
+  id: string,
+  { rpm, tpm, concurrency }: Rates,
+  { ofUser, plan, provider }: Origin,
+): Source {
+  const origin = { ofUser, plan, provider };
+  const windowOf = (unit: Limit['unit'], limit: number) => ({
+    key: `${unit === 'tokens' ? 'tpm' : 'rpm'}:${scope}:${id}`,
+    ...{ windowMs: MINUTE_MS, limit, unit },
+    ...origin,
+  });
+  return {
+    requests: rpm === undefined ? undefined : { ...windowOf('requests', rpm), amount: 1 },
+    tokens: tpm === undefined ? undefined : windowOf('tokens', tpm),
+    slot: concurrency === undefined ? undefined : { key: `calls:${scope}:${id}`, limit: concurrency, ...origin },
   };
 }
 
@@ -346,17 +396,30 @@ export interface CountedRequest {
   readonly estimate: (call: Call) => Metered;
 }
 
+/** Limits of a caller, with the plan that they were worked out for. */
+interface CallerLimits {
+  readonly plan: NamedPlan | undefined;
+  readonly sources: readonly Source[];
+}
+
+/** Principals and plans are the same objects until their key or plan changes. */
+const callers = new WeakMap<Principal, CallerLimits>();
+
 /** Whose limits a call counts against: its key's, its user's over all keys, and its plan's. */
 export function sourcesOf(principal: Principal, plan: NamedPlan | undefined): readonly Source[] {
+  const known = callers.get(principal);
+  if (known && known.plan === plan) return known.sources;
   const { keyId, limitsId = keyId, rpm, tpm, account, userId, userLimits } = principal;
   const sources: Source[] = [];
-  if (limitsId !== undefined) sources.push({ ...OF_KEY, id: limitsId, rates: { rpm, tpm } });
-  if (userLimits) sources.push({ ...OF_KEY, scope: 'owner', id: userId, rates: userLimits, ofUser: true });
-  if (plan) sources.push({ scope: 'user', id: account, rates: plan.plan, plan: plan.name, provider: undefined });
+  if (limitsId !== undefined) sources.push(sourceOf('key', limitsId, { rpm, tpm }, OF_KEY));
+  if (userLimits) sources.push(sourceOf('owner', userId, userLimits, OF_USER));
+  if (plan) sources.push(sourceOf('user', account, plan.plan, { plan: plan.name, provider: undefined }));
+  callers.set(principal, { plan, sources });
   return sources;
 }
 
-const OF_KEY = Object.freeze({ scope: 'key', plan: undefined, provider: undefined });
+const OF_KEY: Origin = Object.freeze({ plan: undefined, provider: undefined });
+const OF_USER: Origin = Object.freeze({ ...OF_KEY, ofUser: true });
 
 /** One half of the limits of these sources, and of a provider within the call's plan. */
 export function limitsOf(
@@ -369,28 +432,31 @@ export function limitsOf(
   const own = at !== undefined && providers && Object.hasOwn(providers, at) ? providers[at] : undefined;
   // Names of providers hold no colon, user ids may.
   const id = `${at}:${call.principal.account}`;
-  const sources = own ? [...of, { scope: 'provider' as const, id, rates: own, plan: named?.name, provider: at }] : of;
+  const sources = own ? [...of, sourceOf('provider', id, own, { plan: named?.name, provider: at })] : of;
+  return half === 'tokens' ? tokenLimits(call, sources, estimate) : requestLimits(call, sources);
+}
+
+function requestLimits({ skip }: Pick<Call, 'skip'>, sources: readonly Source[]): Limits {
   const windows: Limit[] = [];
   const slots: Slot[] = [];
-  const isTokens = half === 'tokens';
-  let tokens: number | undefined;
-  for (const { scope, id: whose, rates, ofUser, plan, provider } of sources) {
-    const { rpm, tpm, concurrency } = rates;
-    const origin = { ofUser, plan, provider };
-    if (!isTokens && concurrency !== undefined && !call.skip.has('concurrency'))
-      slots.push({ key: `calls:${scope}:${whose}`, limit: concurrency, ...origin });
-    const limit = isTokens ? tpm : call.skip.has('rpm') ? undefined : rpm;
-    if (limit === undefined) continue;
-    if (isTokens && tokens === undefined) {
-      // The prompt, estimated, and as much output as the caller asks for.
-      const { max_completion_tokens: most, max_tokens } = call.request as Partial<ChatRequest>;
-      tokens = (estimate(call).units['prompt_tokens'] ?? 0) + Math.max(most ?? 0, max_tokens ?? 0);
-    }
-    if (tokens === 0) break;
-    const key = `${isTokens ? 'tpm' : 'rpm'}:${scope}:${whose}`;
-    // A call that is larger than the limit uses all of it.
-    const amount = tokens === undefined ? 1 : Math.min(tokens, limit);
-    windows.push({ key, windowMs: MINUTE_MS, limit, amount, unit: half, ...origin });
+  for (const { requests, slot } of sources) {
+    if (requests && !skip.has('rpm')) windows.push(requests);
+    if (slot && !skip.has('concurrency')) slots.push(slot);
   }
   return { windows, slots };
 }
+
+function tokenLimits(call: Call, sources: readonly Source[], estimate: CountedRequest['estimate']): Limits {
+  const limited = sources.filter(({ tokens }) => tokens);
+  if (limited.length === 0) return NO_LIMITS;
+  // The prompt, estimated, and as much output as the caller asks for.
+  const { max_completion_tokens: most, max_tokens } = call.request as Partial<ChatRequest>;
+  const wanted = (estimate(call).units['prompt_tokens'] ?? 0) + Math.max(most ?? 0, max_tokens ?? 0);
+  if (wanted === 0) return NO_LIMITS;
+  const windows: Limit[] = [];
+  // A call that is larger than the limit uses all of it.
+  for (const { tokens } of limited) if (tokens) windows.push({ ...tokens, amount: Math.min(wanted, tokens.limit) });
+  return { windows, slots: NO_LIMITS.slots };
+}
+
+const NO_LIMITS: Limits = Object.freeze({ windows: Object.freeze([]), slots: Object.freeze([]) });

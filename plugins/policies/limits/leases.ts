@@ -96,19 +96,36 @@ export class Leases {
 
   /** Takes from all windows or from none, as the store does; at once where this process has enough of each. */
   take(windows: readonly Window[], now: number): Taken | Promise<Taken> {
-    const own = new Map<Window, Slice>();
     const states: WindowState[] = [];
-    for (const window of windows) {
-      const { key, limit, amount } = window;
-      const slice = this.#slices.get(key);
-      const { left = -1 } = slice ?? {};
-      if (!slice || left < amount || slice.limit !== limit || slice.endsAt <= now) continue;
-      slice.left = left - amount;
-      slice.usedAt = now;
-      own.set(window, slice);
+    for (let at = 0; at < windows.length; at += 1) {
+      const window = windows[at];
+      const slice = window && this.#takeFromSlice(window, now);
+      if (!slice) return this.#takeSome(windows, at, states, now);
       states.push({ remaining: slice.remaining + slice.left, resetMs: slice.endsAt - now });
     }
-    return own.size < windows.length ? this.#request(windows, own, states, now) : { refused: undefined, states };
+    return { refused: undefined, states };
+  }
+
+  /** Takes from the part of a window that this process has; undefined where it has not enough. */
+  #takeFromSlice({ key, limit, amount }: Window, now: number): (Slice & { left: number }) | undefined {
+    const slice = this.#slices.get(key);
+    if (slice?.left === undefined || slice.left < amount || slice.limit !== limit || slice.endsAt <= now)
+      return undefined;
+    slice.left -= amount;
+    slice.usedAt = now;
+    return slice as Slice & { left: number };
+  }
+
+  /** Goes on taking where this process has not enough of the window `from`; it has taken from those before. */
+  #takeSome(windows: readonly Window[], from: number, states: WindowState[], now: number): Promise<Taken> {
+    const own = new Map<Window, Slice>();
+    for (const [at, window] of windows.entries()) {
+      const slice = at < from ? this.#slices.get(window.key) : this.#takeFromSlice(window, now);
+      if (!slice) continue;
+      own.set(window, slice);
+      if (at > from) states.push({ remaining: slice.remaining + (slice.left ?? 0), resetMs: slice.endsAt - now });
+    }
+    return this.#request(windows, own, states, now);
   }
 
   /** Corrects a window within the part that this process has; false where it has none, or not enough. */

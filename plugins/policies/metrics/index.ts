@@ -1,5 +1,5 @@
 import { TLSSocket } from 'node:tls';
-import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import {
   type AttemptReport,
   type Call,
@@ -15,6 +15,7 @@ import {
   type TargetState,
 } from '../../../contract/index.ts';
 import { endingTargets } from '../kit/ending-targets.ts';
+import { Buckets, type Observations } from './buckets.ts';
 import { boundedLabel, countCalls, countRequests } from './series.ts';
 
 /** Counts attempts, and shows what is known of targets. */
@@ -273,26 +274,24 @@ const STORE_SECONDS: readonly number[] = Object.freeze([
 
 /** Measures the operations of the store. */
 function measureStore(registry: Registry): StoreWatcher {
-  const registers = [registry];
-  const seconds = new Histogram({
+  const seconds = new Buckets({
     name: 'tollgate_store_duration_seconds',
     help: 'Operations of the store.',
-    labelNames: ['operation'],
-    buckets: [...STORE_SECONDS],
-    registers,
+    bounds: STORE_SECONDS,
+    registry,
   });
   const failures = new Counter({
     name: 'tollgate_store_failures_total',
     help: 'Operations of the store that it did not do.',
     labelNames: ['operation'],
-    registers,
+    registers: [registry],
   });
-  // Looked up once each: there are as many as the store has methods.
-  const known = new Map<string, ReturnType<typeof seconds.labels>>();
+  // There are as many as the store has methods.
+  const known = new Map<string, Observations>();
   return (operation, ms, isOk) => {
     let ofOperation = known.get(operation);
     if (!ofOperation) {
-      ofOperation = seconds.labels({ operation });
+      ofOperation = seconds.of({ operation });
       known.set(operation, ofOperation);
     }
     ofOperation.observe(ms / 1000);
@@ -305,6 +304,7 @@ export default definePlugin({
   name: 'metrics',
   kind: 'policy',
   apiVersion: 1,
+  permissions: ['operators'],
   configSchema: {
     type: 'object',
     additionalProperties: false,
@@ -324,26 +324,26 @@ export default definePlugin({
     const { ours, countRequest, countCall, targets } = kept;
     api.use(countRequest);
     // What an operator named in an alias is no name that callers made up.
-    const named = new Set(api.aliases().flatMap(([, targets]) => targets));
+    const named = new Set(api.models.aliases().flatMap(([, targets]) => targets));
     const isListed = ({ provider, model }: Target): boolean =>
-      named.has(`${provider}/${model}`) || api.models().some(({ id }) => id === `${provider}/${model}`);
+      named.has(`${provider}/${model}`) || api.models.list().some(({ id }) => id === `${provider}/${model}`);
     const finish = (call: Call, outcome: Outcome): void => countCall(call, outcome, isListed);
     api.hook('attempt', targets.countAttempt);
-    api.watchStore(kept.watchStore);
+    api.operators.watchStore(kept.watchStore);
     api.onReady(() => {
       targets.watch({
-        ...{ read: () => api.routing(), isListed, aliases: api.aliases() },
+        ...{ read: () => api.models.routing(), isListed, aliases: api.models.aliases() },
         endings: () => endingTargets(api),
       });
-      kept.showFigures(api.figures());
-      kept.showHooks(api.gateway);
+      kept.showFigures(api.operators.figures());
+      kept.showHooks(api.operators.gateway);
     });
     api.hook('finish', finish);
     api.hook('finish', { operations: ['count'], handler: finish });
 
     // A scrape reaches one worker of several; it answers for all of them.
     const own = (): Registry => Registry.merge([ours, processMetrics()]);
-    const gather = api.gather('metrics', () => own().getMetricsAsJSON());
+    const gather = api.operators.gather('metrics', () => own().getMetricsAsJSON());
     api.route({
       method: 'GET',
       path: config.path,

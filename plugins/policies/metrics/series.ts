@@ -1,4 +1,4 @@
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { Counter, Gauge, type Registry } from 'prom-client';
 import {
   type Call,
   CHAT_REQUEST,
@@ -7,6 +7,7 @@ import {
   type PluginApi,
   type RouteState,
 } from '../../../contract/index.ts';
+import { Buckets, type Observations } from './buckets.ts';
 
 type Target = NonNullable<Outcome['target']>;
 
@@ -40,8 +41,10 @@ export function countCalls(
 
     const row = counts.of(operation, provider, model, status, error, stream);
     row.calls += 1;
-    metrics.seconds.observe({ operation, provider, stream }, durationMs / 1000);
-    metrics.overheadSeconds.observe({ operation }, Math.max(durationMs - upstreamMs, 0) / 1000);
+    row.seconds ??= metrics.seconds.of({ operation, provider, stream });
+    row.seconds.observe(durationMs / 1000);
+    row.overheadSeconds ??= metrics.overheadSeconds.of({ operation });
+    row.overheadSeconds.observe(Math.max(durationMs - upstreamMs, 0) / 1000);
     for (const { target: to, key, class: failure = 'none' } of attempts) {
       const name = to.slice(0, to.indexOf('/'));
       if (name === provider) row.attempts += 1;
@@ -55,12 +58,15 @@ export function countCalls(
       metrics.unmappedFinishes.inc({ provider, model, reason });
     }
     for (const { plugin, hook, action } of outcome.hooks ?? []) metrics.verdicts.inc({ plugin, hook, action });
-    if (firstByteMs !== undefined) metrics.firstByteSeconds.observe({ operation, provider }, firstByteMs / 1000);
+    if (firstByteMs !== undefined) {
+      row.firstByteSeconds ??= metrics.firstByteSeconds.of({ operation, provider });
+      row.firstByteSeconds.observe(firstByteMs / 1000);
+    }
     const { firstTokenMs, lastTokenMs } = outcome;
-    if (firstTokenMs !== undefined) metrics.firstTokenSeconds.observe({ provider, model }, firstTokenMs / 1000);
+    if (firstTokenMs !== undefined) metrics.firstTokenSeconds.of({ provider, model }).observe(firstTokenMs / 1000);
     const written = (usage?.completion_tokens ?? 0) - (usage?.completion_tokens_details?.reasoning_tokens ?? 0);
     if (firstTokenMs !== undefined && lastTokenMs !== undefined && written > 1)
-      metrics.betweenTokensSeconds.observe({ provider, model }, (lastTokenMs - firstTokenMs) / 1000 / (written - 1));
+      metrics.betweenTokensSeconds.of({ provider, model }).observe((lastTokenMs - firstTokenMs) / 1000 / (written - 1));
     if (usage) {
       row.hasTokens = true;
       row.input += usage.prompt_tokens;
@@ -111,6 +117,10 @@ interface CountedCalls {
   hasCost: boolean;
   /** In nano-dollars. */
   cost: number;
+  /** Looked up at the first observation. */
+  seconds: Observations | undefined;
+  overheadSeconds: Observations | undefined;
+  firstByteSeconds: Observations | undefined;
 }
 
 /** Counts calls as plain numbers: prom-client makes a text of all labels at each increment, here it does so at each scrape. */
@@ -131,6 +141,9 @@ class CallCounts {
         cached: 0,
         hasCost: false,
         cost: 0,
+        seconds: undefined,
+        overheadSeconds: undefined,
+        firstByteSeconds: undefined,
       };
       this.#rows.set(key, row);
     }
@@ -191,37 +204,28 @@ function createMetrics(registry: Registry, counts: CallCounts) {
     });
     return made;
   };
-  const histogram = <L extends string>(name: string, help: string, labelNames: readonly L[], buckets = SECONDS) =>
-    new Histogram({ name, help, labelNames, buckets: [...buckets], registers: [registry] });
+  const histogram = (name: string, help: string, bounds = SECONDS) => new Buckets({ name, help, bounds, registry });
   return {
     calls: counter('tollgate_calls_total', 'Model calls.', CALL_LABELS, counts.takeCalls),
     verdicts: counter(...VERDICTS),
-    seconds: histogram('tollgate_call_duration_seconds', 'Model calls, to the last byte.', [
-      'operation',
-      'provider',
-      'stream',
-    ]),
+    seconds: histogram('tollgate_call_duration_seconds', 'Model calls, to the last byte.'),
     firstByteSeconds: histogram(
       'tollgate_time_to_first_byte_seconds',
       'From the request to the provider’s first byte.',
-      ['operation', 'provider'],
     ),
     firstTokenSeconds: histogram(
       'tollgate_time_to_first_token_seconds',
       'Streams, from the request to the first content.',
-      ['provider', 'model'],
       TOKEN_SECONDS.first,
     ),
     betweenTokensSeconds: histogram(
       'tollgate_time_between_tokens_seconds',
       'Streams, the mean time from one token to the next.',
-      ['provider', 'model'],
       TOKEN_SECONDS.next,
     ),
     overheadSeconds: histogram(
       'tollgate_overhead_seconds',
       'What the gateway itself took of a call.',
-      ['operation'],
       OVERHEAD_SECONDS,
     ),
     attempts: counter('tollgate_upstream_attempts_total', 'Requests to providers.', ['provider'], counts.takeAttempts),
@@ -262,36 +266,70 @@ type RequestState = Pick<RouteState, 'onClosed'>;
 /** Counts HTTP requests, each after its last byte. */
 export function countRequests(registry: Registry): Middleware {
   const registers = [registry];
-  const inflight = new Gauge({ name: 'tollgate_inflight_requests', help: 'Requests being worked on.', registers });
-  const requests = new Counter({
+  let running = 0;
+  new Gauge({
+    name: 'tollgate_inflight_requests',
+    help: 'Requests being worked on.',
+    registers,
+    collect() {
+      this.set(running);
+    },
+  });
+  const rows = new Map<string, CountedRequests>();
+  new Counter({
     name: 'tollgate_http_requests_total',
     help: 'HTTP requests.',
     labelNames: ['route', 'status'],
     registers,
+    collect() {
+      for (const row of rows.values()) {
+        if (row.count > 0) this.inc({ route: row.route, status: row.status }, row.count);
+        row.count = 0;
+      }
+    },
   });
-  const requestSeconds = new Histogram({
+  const seconds = new Buckets({
     name: 'tollgate_http_request_duration_seconds',
     help: 'HTTP requests, to the last byte.',
-    labelNames: ['route'],
-    buckets: [...SECONDS],
-    registers,
+    bounds: SECONDS,
+    registry,
   });
   const routeLabel = boundedLabel();
+  const rowOf = (route: string, status: string): CountedRequests => {
+    const key = `${status} ${route}`;
+    let row = rows.get(key);
+    if (!row) {
+      row = { route, status, count: 0, seconds: seconds.of({ route }) };
+      rows.set(key, row);
+    }
+    return row;
+  };
 
   return (ctx, next) => {
     // One that the gateway makes to itself in place of a caller's, which is counted.
     if (ctx.state['outer'] !== undefined) return next();
     const { res } = ctx;
     const started = performance.now();
-    inflight.inc();
+    running += 1;
     (ctx.state as RequestState).onClosed(() => {
-      inflight.dec();
-      const route = routeLabel(String(ctx.state['route'] ?? 'none'), () => 'listed');
-      requests.inc({ route, status: String(res.statusCode) });
-      requestSeconds.observe({ route }, (performance.now() - started) / 1000);
+      running -= 1;
+      const row = rowOf(
+        routeLabel(String(ctx.state['route'] ?? 'none'), () => 'listed'),
+        String(res.statusCode),
+      );
+      row.count += 1;
+      row.seconds.observe((performance.now() - started) / 1000);
     });
     return next();
   };
+}
+
+/** HTTP requests with the same labels since the last scrape. */
+interface CountedRequests {
+  readonly route: string;
+  readonly status: string;
+  count: number;
+  readonly seconds: Observations;
 }
 
 /** How many names that are known to be real a label may have, and how many that only worked: a caller must not fill the memory. */

@@ -1,10 +1,10 @@
 import { isObject, readArray, readCount, readObject, readString, StreamFailure } from '../../../contract/index.ts';
 import { type EmbeddingCodec, floatsToBase64, invalid } from '../kit/index.ts';
 
-/** Texts of one call. https://docs.cohere.com/reference/embed */
+/** Maximum number of texts per call. https://docs.cohere.com/reference/embed */
 const MAX_TEXTS = 96;
 
-/** Gemini's words for what an embedding is for, and Cohere's. */
+/** Cohere's input types by Gemini's task types. */
 const INPUT_TYPES: Readonly<Record<string, string>> = Object.freeze({
   RETRIEVAL_QUERY: 'search_query',
   RETRIEVAL_DOCUMENT: 'search_document',
@@ -12,7 +12,7 @@ const INPUT_TYPES: Readonly<Record<string, string>> = Object.freeze({
   CLUSTERING: 'clustering',
 });
 
-/** Embeddings of v2. Source: https://docs.cohere.com/reference/embed */
+/** Embeddings of API v2. Source: https://docs.cohere.com/reference/embed */
 export const cohereEmbeddings: EmbeddingCodec = Object.freeze<EmbeddingCodec>({
   request(input, { model }) {
     const texts = [input.input].flat();

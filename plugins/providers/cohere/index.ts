@@ -26,7 +26,7 @@ const PATHS: Readonly<Record<string, string>> = Object.freeze({
   rerank: '/v2/rerank',
 });
 
-/** Cohere's v2 API. Sources: docs.cohere.com/reference/chat, cohere-ai 8.1 (made of its OpenAPI document). */
+/** Cohere's API v2. Sources: docs.cohere.com/reference/chat, cohere-ai 8.1 (generated from its OpenAPI document). */
 export default openaiCompatible({
   name: 'cohere',
   baseUrl: 'https://api.cohere.com',
@@ -110,7 +110,7 @@ function effort(value: unknown, { model, thinking }: ChatRequest): Emulation {
 function format(value: unknown, { tools: called, documents }: ChatRequest): Emulation {
   const { type, json_schema: wanted } = readObject(value);
   if (type !== 'json_object' && type !== 'json_schema') return { body: {} };
-  // The vendor refuses them together.
+  // The vendor rejects the combination.
   if ((called?.length ?? 0) > 0 || readArray(documents).length > 0) return { dropped: true };
   const { schema } = readObject(wanted);
   return { body: { response_format: { type: 'json_object', ...(isObject(schema) && { json_schema: schema }) } } };
@@ -132,7 +132,7 @@ function tools(value: unknown): Emulation {
   return { body: { tools: plain, ...(isStrict && { strict_tools: true }) } };
 }
 
-/** A message as the vendor has it: thoughts are the plan of calls, or a part of the content. */
+/** Converts a message to the vendor's form: thoughts become the tool plan, or a part of the content. */
 function messageOf(message: ChatMessage): ChatMessage {
   if (message.role !== 'assistant') return message;
   const { content, reasoning_content: thoughts, tool_calls: calls, role } = message;

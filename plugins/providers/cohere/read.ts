@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, readArray, readObject, readString } from '../../../contract/index.ts';
 
-/** Counts that are charged; a total of all tokens stands beside them. */
+/** Billed counts; the vendor also reports a total of all tokens. */
 function usageOf(value: unknown): JsonObject | undefined {
   if (!isObject(value)) return undefined;
   const { billed_units: billed, tokens, cached_tokens: cached } = value;
@@ -14,7 +14,7 @@ function usageOf(value: unknown): JsonObject | undefined {
   };
 }
 
-/** Citations of pages as OpenAI has them; those of documents of the caller's are on the message as they came. */
+/** Citations of pages in OpenAI's form; citations of the caller's documents stay on the message unchanged. */
 function annotationsOf(citations: readonly unknown[]): readonly object[] {
   return citations.map(readObject).flatMap(({ start, end, sources }) =>
     readArray(sources).flatMap((source) => {
@@ -33,7 +33,7 @@ function citedIn(citations: readonly unknown[]): JsonObject {
   return { citations, ...(annotations.length > 0 && { annotations }) };
 }
 
-/** A whole response as a chat completion. Source: https://docs.cohere.com/reference/chat */
+/** Converts a complete response to a chat completion. Source: https://docs.cohere.com/reference/chat */
 export function completionOf(body: JsonObject): unknown {
   const { id, message, finish_reason: reason, usage } = body;
   if (!isObject(message)) return body;
@@ -63,7 +63,7 @@ export function completionOf(body: JsonObject): unknown {
   };
 }
 
-/** The chunks of a stream's events. Source: https://docs.cohere.com/docs/streaming */
+/** Converts stream events to chunks. Source: https://docs.cohere.com/docs/streaming */
 export function chunksOf(): (event: JsonObject) => JsonObject | undefined {
   let id: unknown;
   let calls = -1;
@@ -99,7 +99,7 @@ export function chunksOf(): (event: JsonObject) => JsonObject | undefined {
         return { ...chunkOf({}, { finish_reason: delta['finish_reason'] }), ...(usage && { usage }) };
       }
       default:
-        // An error stands without a type.
+        // An error has no type.
         return event['type'] === undefined ? event : undefined;
     }
   };

@@ -14,10 +14,10 @@ import { drop, OPENAI_ONLY, openaiCompatible, refuse } from '../openai-compatibl
 const DEFAULT_DIMENSIONS = 64;
 const MAX_DIMENSIONS = 4096;
 const MAX_CHOICES = 16;
-/** The most words that it says. */
+/** Maximum number of words in a response. */
 const MAX_OUTPUT = 100_000;
 
-/** A vendor that lives in this process and speaks OpenAI's wire. `delayMs` is waited before every word. */
+/** Vendor in this process with OpenAI's wire. It waits `delayMs` before every word. */
 function echoTransport({ delayMs }: { readonly delayMs: number }): Transport {
   return async (request, signal) => {
     signal.throwIfAborted();
@@ -41,7 +41,7 @@ interface Reply {
   readonly usage: Readonly<Record<'prompt_tokens' | 'completion_tokens' | 'total_tokens', number>>;
 }
 
-/** The last user message, cut by `stop` and `max_tokens`; a word counts as a token. */
+/** Reads the last user message, cut by `stop` and `max_tokens`; a word counts as a token. */
 function readChat(body: Readonly<Record<string, unknown>>): Reply {
   const messages = Array.isArray(body['messages']) ? body['messages'].filter(isObject) : [];
   const last = messages.findLast((message) => message['role'] === 'user');
@@ -99,7 +99,7 @@ function embed(body: Readonly<Record<string, unknown>>): TransportResponse {
   });
 }
 
-/** The words in the JSON that was asked for: an instance of the schema with the words where it takes text. */
+/** Puts the words into the requested JSON: an instance of the schema with the words as its texts. */
 function formatted(said: string, format: unknown): string {
   if (!isObject(format)) return said;
   if (format['type'] === 'json_object') return JSON.stringify({ message: said });
@@ -107,7 +107,10 @@ function formatted(said: string, format: unknown): string {
   return isObject(schema) ? JSON.stringify(minimalInstance(schema, said)) : said;
 }
 
-/** The first words with the space before them, the last of all also with what follows, which is all of a text of spaces; joined they are the text again. */
+/**
+ * Splits a text into its first words, each with the space before it. The last word also has the space after it, and a
+ * text of spaces is one word. Joined, they are the text again.
+ */
 function splitWords(said: string, most: number): readonly string[] {
   const words: string[] = [];
   let chars = 0;
@@ -120,7 +123,7 @@ function splitWords(said: string, most: number): readonly string[] {
   return said === '' ? words : [...words, last + said.slice(chars)];
 }
 
-/** How many there are. A prompt may have millions, so none is made. */
+/** Counts words without an array: a prompt may have millions. */
 function countWords(said: string): number {
   let count = 0;
   let isInWord = false;
@@ -175,8 +178,8 @@ function bytes(value: string): Uint8Array {
 }
 
 /**
- * A vector made of the text's words by hashing: the same for the same text, nearer for texts that share words. No
- * model is behind it.
+ * Creates a vector by hashing the words of a text: equal for equal texts, nearer for texts with common words. No
+ * model is involved.
  */
 export function embedWords(text: string, dimensions: number): readonly number[] {
   const vector = new Array<number>(dimensions).fill(0);
@@ -191,7 +194,7 @@ export function embedWords(text: string, dimensions: number): readonly number[] 
   return toUnitLength(vector);
 }
 
-/** Answers with the last user message, without a network and without a key: for the quickstart and for tests. */
+/** Returns the last user message, without network or key: for the quickstart and for tests. */
 export default openaiCompatible({
   name: 'echo',
   baseUrl: 'http://echo.invalid/v1',

@@ -1,4 +1,8 @@
-/** `tollgate/codec`: what codecs of model vendors share. A kit is a library for plugins, never a plugin itself. @public */
+/**
+ * `tollgate/codec`: shared code of codecs for model vendors. A kit is a library for plugins, never a plugin itself.
+ *
+ * @public
+ */
 
 export { createEventReader } from '../../../contract/event-reader.ts';
 export type {

@@ -1,14 +1,14 @@
 import { type JsonObject, type ModelInfo, readObject } from '../../../contract/index.ts';
 
-/** Models as the vendors' own lists describe them; what is wrong in a list stays in it, for the reader of all lists to refuse. */
+/** Models from the vendors' own lists. Invalid values stay, for the reader of all lists to reject. */
 
-/** A model with what its vendor's list says of it; null and 0 say nothing. */
+/** Model with the facts of its vendor's list; null and 0 mean "unknown". */
 export function listedModel(id: string, facts: Readonly<Record<string, unknown>>): ModelInfo {
   const known = Object.entries(facts).filter(([, value]) => value !== undefined && value !== null && value !== 0);
   return { id, ...Object.fromEntries(known) };
 }
 
-/** What a list in OpenAI's form says of a model, under the names that OpenAI, OpenRouter, Groq, Mistral and vLLM give these. */
+/** Facts of a model in a list of OpenAI's form, under the names of OpenAI, OpenRouter, Groq, Mistral and vLLM. */
 export function compatibleFacts(row: JsonObject): Readonly<Record<string, unknown>> {
   const { context_length, context_window, max_context_length, max_model_len, architecture } = row;
   const { shutdown_date, expiration_date, deprecation } = row;

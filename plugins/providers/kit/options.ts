@@ -24,7 +24,7 @@ const TOKEN_PRICES = Object.freeze({
   image_output: { type: 'number', minimum: 0 },
 } as const);
 
-/** A price, and a row of prices that hold for a time. */
+/** Schema of a price, and of a row of prices with a validity period. */
 const PRICE = Object.freeze({
   ...TOKEN_PRICES,
   characters: { type: 'number', minimum: 0 },
@@ -63,7 +63,7 @@ const PRICE = Object.freeze({
   },
 } as const);
 
-/** When a row holds. */
+/** Validity period of a row. */
 const TERM = Object.freeze({
   from: {
     type: 'string',
@@ -82,7 +82,7 @@ const TERM = Object.freeze({
   },
 } as const);
 
-/** The options every provider takes; spread into a plugin's `configSchema.properties`. */
+/** Options of every provider, for a plugin's `configSchema.properties`. */
 export const PROVIDER_OPTIONS = Object.freeze({
   // biome-ignore lint/suspicious/noTemplateCurlyInString: it is what a configuration holds
   apiKey: { type: 'string', secret: true, description: 'The vendor’s API key, as `${NAME}` or `${file:/path}`.' },
@@ -203,26 +203,26 @@ export const PROVIDER_OPTIONS = Object.freeze({
 
 export interface EndpointDefaults {
   readonly baseUrl: string;
-  /** How the key is sent; `authorization: Bearer` unless set. */
+  /** Header of the key; default: `authorization: Bearer`. */
   readonly credential?: Pick<Credential, 'header' | 'prefix'>;
-  /** The environment variable that usually holds the key, for messages. */
+  /** Environment variable that usually holds the key, for messages. */
   readonly apiKeyEnv?: string;
-  /** False for vendors that also respond without a key. */
+  /** False for vendors that also accept calls without a key. */
   readonly keyRequired?: boolean;
   readonly headers?: Readonly<Record<string, string>>;
   readonly models?: readonly ModelInfo[];
-  /** For servers that are usually on the operator's own network; `allow` unless set. */
+  /** For servers that are usually on the operator's own network; default: `allow`. */
   readonly remoteMedia?: 'allow' | 'refuse';
 }
 
-/** What {@link readProviderOptions} reads of a provider. */
+/** Result of {@link readProviderOptions}. */
 export type ConfiguredProvider = Omit<Endpoint, 'error'> &
   Pick<
     Provider,
     'models' | 'addModels' | 'anyModel' | 'prices' | 'refreshModelsMs' | 'affinity' | 'remoteMedia' | 'countFactor'
   >;
 
-/** The configured half of a {@link Provider} or speech vendor: where it is, with which key, which models, which clocks. */
+/** Configured half of a {@link Provider} or speech vendor: URL, keys, models and timeouts. */
 export function readProviderOptions(config: ProviderConfig, defaults: EndpointDefaults): ConfiguredProvider {
   const { header, prefix } = defaults.credential ?? { header: 'authorization', prefix: 'Bearer ' };
   const { affinity, countFactor, remoteMedia = defaults.remoteMedia } = config;
@@ -253,7 +253,10 @@ export function readProviderOptions(config: ProviderConfig, defaults: EndpointDe
   };
 }
 
-/** The keys of a provider that has several; throws an {@link OptionError} for what does not go together. Part of a plugin's `check`. */
+/**
+ * Keys of a provider with several; throws an {@link OptionError} for incompatible options. Part of a plugin's
+ * `check`.
+ */
 export function readApiKeys(
   config: Pick<ProviderConfig, 'apiKey' | 'apiKeys'>,
 ): NonNullable<ProviderConfig['apiKeys']> {
@@ -272,7 +275,7 @@ export function readApiKeys(
   return apiKeys;
 }
 
-/** The `check` of a plugin whose options are those of every provider. */
+/** Function `check` of a plugin with the options of every provider. */
 export function checkApiKeys(config: object): ReturnType<typeof problemsOf> {
   return problemsOf(() => readApiKeys(config));
 }
@@ -288,7 +291,7 @@ function readTimeouts(timeouts: NonNullable<ProviderConfig['timeouts']>): Partia
   };
 }
 
-/** `["*"]` takes any name, `["a"]` replaces the list, `["+a"]` adds to it. */
+/** `["*"]` accepts any name, `["a"]` replaces the list, `["+a"]` adds to it. */
 function readModels(
   names: readonly string[] | undefined,
   builtIn: readonly ModelInfo[] | undefined,
@@ -309,8 +312,8 @@ function readModels(
 type Native = NonNullable<Provider['native']>;
 
 /**
- * The `native` member of a provider: the rows that say how its vendor speaks clients' dialects itself, with what the operator
- * configured under `native`. Undefined where that is switched off.
+ * Member `native` of a provider: passthrough rows of its vendor, with the operator's option `native`. Undefined if
+ * passthrough is disabled.
  */
 export function nativeRows({ native = true }: Pick<ProviderConfig, 'native'>, rows: Native): Native | undefined {
   if (native === false) return undefined;

@@ -8,8 +8,8 @@ import type {
 } from '../../../contract/index.ts';
 
 /**
- * Everything that depends on the wire by which a model is called, for vendors that have several. The codec reads finish reasons and
- * units of usage. Nothing here holds for the models of another wire.
+ * Properties that depend on the wire of a model, for vendors with several wires. The codec reads finish reasons and
+ * usage units. They do not apply to models of another wire.
  */
 export interface ProviderWire {
   readonly codec: ChatCodec;
@@ -18,10 +18,10 @@ export interface ProviderWire {
   native?(model: string, stream: boolean): Readonly<Record<string, NativeRow | undefined>>;
 }
 
-/** A wire of some of a vendor's models. */
+/** Wire of some of a vendor's models. */
 interface WireChoice {
   readonly wire: ProviderWire;
-  /** Whose wire it is, in words and as an example, for docs and tests. */
+  /** Description of its models and an example, for docs and tests. */
   readonly when: string;
   readonly example: { readonly model: string };
   has(model: string): boolean;
@@ -29,7 +29,10 @@ interface WireChoice {
 
 type ByWire = Pick<Provider, 'chat' | 'effects' | 'fields'> & { readonly native: NonNullable<Provider['native']> };
 
-/** The parts of a provider that follow from its wires: the first one that has the model, else `others`. Its wires share a reader of bytes. */
+/**
+ * Parts of a provider that depend on its wires: the first wire that has the model, otherwise `others`. The wires
+ * share a byte reader.
+ */
 export function chooseWire(others: ProviderWire, ...choices: readonly WireChoice[]): ByWire {
   const wireOf = (model: string): ProviderWire => choices.find(({ has }) => has(model))?.wire ?? others;
   const codecOf = ({ model }: CodecCall): ChatCodec => wireOf(model).codec;

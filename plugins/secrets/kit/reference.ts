@@ -1,6 +1,6 @@
 import { isObject, parseDuration, parseJson } from '../../../contract/index.ts';
 
-/** The option of every manager: how often a secret without an end of its own is read anew. */
+/** Option of every secrets manager: interval for refreshing secrets that do not expire. */
 export const REFRESH_OPTION = Object.freeze({
   type: 'string',
   format: 'duration',
@@ -15,13 +15,13 @@ export function readRefresh(refresh: string): number {
   return Math.max(LEAST_MS, parseDuration(refresh));
 }
 
-/** A reference as managers take it: what is asked for, and the field of it that is meant. */
+/** Splits a reference into the path and the field of a secret. */
 export function splitReference(name: string): { readonly path: string; readonly field: string | undefined } {
   const at = name.lastIndexOf('#');
   return at < 0 ? { path: name, field: undefined } : { path: name.slice(0, at), field: name.slice(at + 1) };
 }
 
-/** A field of a secret whose text is a JSON object, or the text itself. Throws an Error that names fields and shows no value. */
+/** Field of a secret with a JSON object, or the whole text. Throws an Error that names fields and shows no value. */
 export function pickField(text: string, field: string | undefined): string {
   if (field === undefined) return text;
   const value = parseJson(text);

@@ -105,7 +105,7 @@ export function packFacts(facts: CallFacts): string {
 export function otherFacts(facts: CallFacts): object {
   // A copy of one shape, in which JSON leaves out what is undefined, is the cheapest way to leave fields out.
   const packed: Record<string, unknown> = { ...facts };
-  for (const name of COLUMNS) packed[name] = undefined;
+  for (let at = 0; at < COLUMNS.length; at += 1) packed[COLUMNS[at] as string] = undefined;
   return packed;
 }
 

@@ -11,12 +11,12 @@ import {
 } from '../kit/index.ts';
 import { type EspeakVoices, voiceArgument } from './voices.ts';
 
-/** What the transport is asked to run. */
+/** Task for the transport. */
 export interface EspeakTask {
   readonly text: string;
   readonly voice: string;
   readonly wordsPerMinute: number;
-  /** Absent leaves the program's own WAV as it is. */
+  /** Without it, the program's own WAV stays unchanged. */
   readonly encode?: Encoding;
 }
 
@@ -24,23 +24,23 @@ export type Encoding = Exclude<SpeechFormat, 'wav' | 'pcm'>;
 
 const NORMAL_SPEED = 175;
 
-/** What the library does; outside it goes on without a word. */
+/** Range of the library, which reports no error for other values. */
 const WORDS_PER_MINUTE = Object.freeze({ min: 80, max: 450 });
 
-/** Speeds as the callers write them. */
+/** Same range as a caller's `speed`. */
 export const SPEED = Object.freeze({
   min: Math.ceil((WORDS_PER_MINUTE.min / NORMAL_SPEED) * 100) / 100,
   max: Math.floor((WORDS_PER_MINUTE.max / NORMAL_SPEED) * 100) / 100,
 });
 
-/** A sound that ends within this many bytes (about 24 s) is sent with a header that tells its true size. */
+/** A sound shorter than this many bytes (about 24 s) is sent with its true size in the header. */
 const HELD_BYTES = 1024 * 1024;
 
-/** Control characters: the program stops at a NUL and would leave the rest of the text unspoken. */
+/** Control characters: the program stops at a NUL and would not speak the rest of the text. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f]/g;
 
-/** `voices` gives what the program said it has; it is asked before a request gets here. */
+/** `voices` returns the voices reported by the program, which are loaded before any request. */
 export function createEspeakCodec(voices: () => EspeakVoices): SpeechCodec {
   return {
     request(input) {
@@ -65,7 +65,7 @@ function createTask({ text, voice, language, speed, format }: ResolvedSpeech, kn
   };
 }
 
-/** What the transport's statuses mean. */
+/** Failure for a status of the transport. */
 export function readEspeakError(status: number, _body: unknown, headers: ResponseHeaders): UpstreamFailure {
   return status === 422
     ? { class: 'invalid_request', message: 'text has nothing that this voice can say.', param: 'text' }

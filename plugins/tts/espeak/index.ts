@@ -27,11 +27,11 @@ import {
 interface EspeakPrograms {
   readonly espeak: string;
   readonly ffmpeg: string;
-  /** How long one text may take. */
+  /** Time limit of one text. */
   readonly timeoutMs: number;
 }
 
-/** ffmpeg's arguments for a format, for speech of one voice. */
+/** Arguments of ffmpeg by format, for speech of one voice. */
 const ENCODER: Readonly<Record<Encoding, readonly string[]>> = Object.freeze({
   mp3: ['-codec:a', 'libmp3lame', '-b:a', '64k', '-write_xing', '0', '-id3v2_version', '0', '-f', 'mp3'],
   opus: ['-codec:a', 'libopus', '-b:a', '32k', '-application', 'voip', '-f', 'ogg'],
@@ -39,7 +39,7 @@ const ENCODER: Readonly<Record<Encoding, readonly string[]>> = Object.freeze({
   flac: ['-codec:a', 'flac', '-f', 'flac'],
 });
 
-/** The program's WAV has a placeholder for a size, which ffmpeg is instructed to ignore. */
+/** The program's WAV has a placeholder for its size, which ffmpeg must ignore. */
 const ENCODER_INPUT = [
   '-hide_banner',
   '-nostdin',
@@ -53,14 +53,14 @@ const ENCODER_INPUT = [
   'pipe:0',
 ];
 
-/** More than the longest text at the lowest speed makes. */
+/** More than the longest text at the lowest speed produces. */
 const MOST_BYTES = 64 * 1024 * 1024;
 
 /**
- * Speaks through the program: no shell, the text by standard input and never in an argument. Its sound is taken as
- * fast as it comes, so that a slow listener holds memory (bounded) but no process. Abort, deadline and a listener who
- * leaves kill it. Answers as a server would: 200, 422 for a good end without a sound, 503 when too many texts wait,
- * 504 and 500 when it took too long or failed before its first byte.
+ * Runs the program: without a shell, with the text on standard input, never in an argument. Its output is read as
+ * fast as it arrives, so a slow listener holds memory (bounded) but no process. An abort, the time limit, or a
+ * disconnected listener kills it. Responds like a server: 200, or 422 for a successful exit without sound, or 503 if
+ * too many texts wait. Before the first byte, a timeout is a 504, and a failure a 500.
  */
 function createEspeakTransport(programs: EspeakPrograms, gate: Gate): Transport {
   return async (request, signal) => {
@@ -82,7 +82,7 @@ function createEspeakTransport(programs: EspeakPrograms, gate: Gate): Transport 
   };
 }
 
-/** What the codec of this plugin put into the request. */
+/** Task that the codec of this plugin put into the request. */
 function readTask({ body }: HttpRequest): EspeakTask {
   return body as EspeakTask;
 }
@@ -99,13 +99,13 @@ function startAll(task: EspeakTask, espeak: string, ffmpeg: string | undefined, 
     const rate = String(task.wordsPerMinute);
     const speaker = start(espeak, ['-v', task.voice, '-s', rate, '-b', '1', '--stdin', '--stdout']);
     children.push(speaker);
-    // A program that ends early closes its input, which is no error by itself: the exit code tells why.
+    // A program that exits early closes its input, which is not an error in itself: the exit code shows the cause.
     speaker.stdin?.on('error', () => {}).end(task.text);
     if (!task.encode || ffmpeg === undefined) return children;
     const encoder = start(ffmpeg, [...ENCODER_INPUT, ...ENCODER[task.encode], 'pipe:1']);
     children.push(encoder);
     if (encoder.stdin) speaker.stdout?.pipe(encoder.stdin.on('error', () => {}));
-    // The rest of the output is not read.
+    // The remaining output is not read.
     encoder.once('close', (code) => code !== 0 && speaker.kill('SIGKILL'));
     return children;
   } catch (error) {
@@ -122,11 +122,11 @@ function start(program: string, args: readonly string[]): ChildProcess {
 interface Run {
   readonly signal: AbortSignal;
   readonly timeoutMs: number;
-  /** Gives the place back. */
+  /** Leaves the gate. */
   readonly leave: () => void;
 }
 
-/** Gathers what the last program says until all of them are gone. */
+/** Collects the output of the last program until all have exited. */
 function listen(children: readonly ChildProcess[], { signal, timeoutMs, leave }: Run): ByteQueue {
   const stop = (error: unknown) => {
     sound.fail(error);
@@ -165,11 +165,14 @@ function exitCode(child: ChildProcess): Promise<number | null> {
   });
 }
 
-/** Bytes on their way from a program to a reader. The writer never waits, so the program is soon done. */
+/** Bytes from a program for a reader. The writer never waits, so the program finishes early. */
 interface ByteQueue extends AsyncIterable<Uint8Array> {
   push(bytes: Uint8Array): void;
   end(): void;
-  /** Ends the iteration with an error, after the bytes that were there. Nothing after an end or a failure counts. */
+  /**
+   * Ends the iteration with an error, after the bytes that had arrived. Calls after an end or a failure have no
+   * effect.
+   */
   fail(error: unknown): void;
   /** True once there are bytes, false at an end without any; rejects with a failure before the first byte. */
   readonly started: Promise<boolean>;
@@ -254,8 +257,8 @@ const LIST_TIMEOUT_MS = 10_000;
 const LONGEST_LIST_BYTES = 1024 * 1024;
 
 /**
- * Real speech without a network, by the program espeak-ng (https://github.com/espeak-ng/espeak-ng): free of charge, in
- * over a hundred languages. The program is looked for at each call, so it may be installed while the gateway runs.
+ * Offline speech by the program espeak-ng (https://github.com/espeak-ng/espeak-ng): free of charge, in over a hundred
+ * languages. The program is searched for at each call, so it may be installed while the gateway runs.
  */
 export default definePlugin({
   name: 'espeak',
@@ -290,7 +293,7 @@ export default definePlugin({
   },
 });
 
-/** What the program says it can speak with: asked once, as long as it is there. */
+/** Voices reported by the program: loaded once, while it is installed. */
 function createVoiceTable(program: string) {
   let table: EspeakVoices | undefined;
   let listing: Promise<EspeakVoices> | undefined;
@@ -331,7 +334,7 @@ async function listVoicesOf(program: string): Promise<EspeakVoices> {
   }
 }
 
-/** Where a program is: its path when it was given as one, else the first executable of its name on PATH. */
+/** Path of a program: the given path, otherwise the first executable with its name on PATH. */
 function findProgram(program: string, searchPath: string = process.env['PATH'] ?? ''): string | undefined {
   const candidates = isAbsolute(program)
     ? [program]
@@ -351,7 +354,7 @@ function isExecutable(file: string): boolean {
   }
 }
 
-/** What a program of ours sees of the environment: where to find programs and espeak's data, and no secret. */
+/** Environment of a child process: paths of programs and of espeak's data, and no secrets. */
 function programEnvironment(): Record<string, string> {
   const kept = ['PATH', 'ESPEAK_DATA_PATH', 'LD_LIBRARY_PATH', 'SYSTEMROOT'];
   const entries = kept.flatMap((name) => {
@@ -361,9 +364,12 @@ function programEnvironment(): Record<string, string> {
   return { ...Object.fromEntries(entries), LANG: 'C.UTF-8' };
 }
 
-/** Lets a bounded number in at once, and a bounded number wait. */
+/** Limits the number of concurrent and of waiting tasks. */
 interface Gate {
-  /** Resolves with what gives the place back, or undefined when too many wait. Throws the signal's reason on abort. */
+  /**
+   * Resolves with a function that leaves the gate, or undefined if too many wait. Throws the signal's reason on
+   * abort.
+   */
   enter(signal: AbortSignal): Promise<(() => void) | undefined>;
 }
 

@@ -1,13 +1,13 @@
 import { GatewayError } from '../../../contract/index.ts';
 import type { Voice } from '../kit/index.ts';
 
-/** What the program can speak with: languages, and variants that change the speaker (`en-us+f3`). */
+/** Voices of the program: languages, and variants that change the speaker (`en-us+f3`). */
 export interface EspeakVoices {
   readonly languages: readonly Voice[];
   readonly variants: readonly string[];
 }
 
-/** OpenAI's voice names, which clients send because they must send something, as variants of like sex and pitch. */
+/** OpenAI's voice names, which many clients always send, as variants of similar sex and pitch. */
 export const VARIANT_OF_NAME: Readonly<Record<string, string>> = Object.freeze({
   alloy: 'f1',
   ash: 'm1',
@@ -27,19 +27,19 @@ export const VARIANT_OF_NAME: Readonly<Record<string, string>> = Object.freeze({
 /** Ids become an argument of the program: letters, digits and signs only, and never a leading dash. */
 const ID = /^[A-Za-z0-9][\w+-]{0,62}$/;
 
-/** One row of `espeak-ng --voices`: priority, language, age and sex, name, file, other languages. */
+/** Row of `espeak-ng --voices`: priority, language, age and sex, name, file, other languages. */
 const ROW = /^\s*\d+\s+(\S+)\s+\S+\s+(\S+)\s+(\S+)/;
 
-/** The languages in what `espeak-ng --voices` prints. */
+/** Languages in the output of `espeak-ng --voices`. */
 export function readLanguages(table: string): readonly Voice[] {
   return rows(table).map(({ language, name, file }) => {
-    // One language of the package is listed under a name that only its file is known by.
+    // The listed name of one language is unknown to the program; its file name works.
     const id = language === language.toLowerCase() ? language : (file.split('/').at(-1) ?? file);
     return { id, name: name.replaceAll('_', ' ').trim(), language };
   });
 }
 
-/** The variants in what `espeak-ng --voices=variant` prints; those whose file has a space in its name are left out. */
+/** Variants in the output of `espeak-ng --voices=variant`, except those with a space in the file name. */
 export function readVariants(table: string): readonly string[] {
   return rows(table)
     .filter(({ file, name }) => file.startsWith('!v/') && !(name.includes('_') && name.startsWith(`${file.slice(3)}_`)))
@@ -53,15 +53,15 @@ function rows(table: string) {
   });
 }
 
-/** Voices for a listing: the names of other vendors first, then every language. */
+/** Voices for a list: names of other vendors first, then every language. */
 export function listedVoices({ languages }: EspeakVoices): readonly Voice[] {
   const names = Object.keys(VARIANT_OF_NAME).map((id) => ({ id, name: `${id.charAt(0).toUpperCase()}${id.slice(1)}` }));
   return [...names, ...languages];
 }
 
 /**
- * Whether an id is a language, or a language with a variant that exists; an unknown variant would do nothing. A bare language
- * (`fr`, `en`) stands for the program's voice of it (`fr-fr`, `en-us`).
+ * Returns true for a language, or a language with an existing variant; an unknown variant would have no effect. A
+ * bare language (`fr`, `en`) means the program's voice for it (`fr-fr`, `en-us`).
  */
 export function isEspeakVoice(id: string, { languages, variants }: EspeakVoices): boolean {
   const [language = '', variant, ...rest] = id.split('+');
@@ -69,7 +69,7 @@ export function isEspeakVoice(id: string, { languages, variants }: EspeakVoices)
   return findLanguage(language, languages) !== undefined && (variant === undefined || variants.includes(variant));
 }
 
-/** Languages that the program knows by another name. */
+/** Languages with another name in the program. */
 const OTHER_NAME: Readonly<Record<string, string>> = Object.freeze({
   zh: 'cmn',
   'zh-hk': 'yue',
@@ -77,14 +77,14 @@ const OTHER_NAME: Readonly<Record<string, string>> = Object.freeze({
   en: 'en-us',
 });
 
-/** The id of a language itself, or for a bare language that of the program's voice of it. */
+/** Id of a language; for a bare language, that of the program's voice for it. */
 function findLanguage(id: string, languages: readonly Voice[]): string | undefined {
   const ids = languages.map((voice) => voice.id);
   if (ids.includes(id)) return id;
   return /^[a-z]{2,3}$/i.test(id) ? widen(id, ids) : undefined;
 }
 
-/** A language voice near to a BCP 47 tag: a wider or narrower one (`de-AT` and `de`, `fr` and `fr-fr`). */
+/** Language voice near a BCP 47 tag: a wider or narrower one (`de-AT` and `de`, `fr` and `fr-fr`). */
 function widen(tag: string, ids: readonly string[]): string | undefined {
   const wanted = tag.toLowerCase();
   const [primary = wanted] = wanted.split('-');
@@ -92,7 +92,7 @@ function widen(tag: string, ids: readonly string[]): string | undefined {
   return names.find((id) => id !== undefined && ids.includes(id)) ?? ids.find((id) => id.startsWith(`${primary}-`));
 }
 
-/** The language voice for a BCP 47 tag; throws for a language that the program does not speak. */
+/** Language voice for a BCP 47 tag; throws for a language that the program does not support. */
 export function languageVoice(tag: string, { languages }: EspeakVoices): string {
   const found = widen(
     tag,
@@ -106,7 +106,7 @@ export function languageVoice(tag: string, { languages }: EspeakVoices): string 
   );
 }
 
-/** The `-v` argument for a voice and a language. */
+/** Argument `-v` for a voice and a language. */
 export function voiceArgument(voice: string, language: string | undefined, known: EspeakVoices): string {
   const named = VARIANT_OF_NAME[voice];
   if (named !== undefined) return `${language === undefined ? 'en-us' : languageVoice(language, known)}+${named}`;

@@ -1,4 +1,8 @@
-/** `tollgate/speech`: what plugins of speech share. A kit is a library for plugins, never a plugin itself. @public */
+/**
+ * `tollgate/speech`: shared code of plugins for speech. A kit is a library for plugins, never a plugin itself.
+ *
+ * @public
+ */
 
 export { checkApiKeys } from '../../providers/kit/index.ts';
 export { convertPcm, mendWavHeader, unwrapWav } from './audio/convert.ts';

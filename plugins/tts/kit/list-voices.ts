@@ -9,19 +9,19 @@ import {
 } from '../../../contract/index.ts';
 import type { Voice } from './types.ts';
 
-/** Where a vendor lists its voices, and how the list is read. */
+/** Voice list of a vendor: its path, and its reader. */
 export interface VoiceList {
-  /** Under the base URL; may hold a query. */
+  /** Path below the base URL, with an optional query. */
   readonly path: string;
-  /** The voices in the vendor's JSON; none in nonsense. Never throws. */
+  /** Voices in the vendor's JSON; none in invalid JSON. Never throws. */
   read(body: unknown): readonly Voice[];
 }
 
 const TIMEOUT_MS = 20_000;
 
 /**
- * The `listVoices` of a vendor: asks its endpoint with the operator's key, over `api.http()`. It rejects with the error of the
- * vendor's own class, or `provider_invalid_response` for what is no JSON.
+ * Creates the `listVoices` of a vendor, which calls its endpoint with the operator's key, by `api.http()`. It rejects
+ * with an error of the vendor's own class, or `provider_invalid_response` for invalid JSON.
  */
 export function createVoiceLister(
   api: Pick<PluginApi, 'http' | 'instance'>,
@@ -62,21 +62,21 @@ async function request(
   }
 }
 
-/** Headers that came several times in one, as HTTP allows. */
+/** Joins repeated headers into one, as HTTP allows. */
 function flatten(headers: Readonly<Record<string, string | string[] | undefined>>): ResponseHeaders {
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]),
   );
 }
 
-/** The language of a BCP 47 tag without its script and region, in lower case: `pt-BR` gives `pt`. */
+/** Language of a BCP 47 tag without its script and region, in lower case: `pt-BR` becomes `pt`. */
 export function primaryLanguage(tag: string): string {
   return (tag.split('-')[0] ?? tag).toLowerCase();
 }
 
 /**
- * One row of a vendor's voice list, for `flatMap`: nothing without an id that is a text; a voice without a name is called
- * by its id. Never throws, whatever the vendor sent.
+ * Reads a row of a vendor's voice list, for `flatMap`. A row needs a text id; a voice without a name is named by its
+ * id. Never throws.
  */
 export function readVoice(id: unknown, name: unknown, language: unknown): readonly Voice[] {
   const voiceId = readString(id);

@@ -3,7 +3,7 @@ import type { ProviderConfig } from '../../formats/kit/index.ts';
 import { type EndpointDefaults, PROVIDER_OPTIONS, readProviderOptions } from '../../providers/kit/index.ts';
 import type { SpeechProvider, Voice } from './types.ts';
 
-/** The options every speech vendor takes; spread into a plugin's `configSchema.properties`. */
+/** Options of every speech vendor, for a plugin's `configSchema.properties`. */
 export const SPEECH_OPTIONS = Object.freeze({
   ...PROVIDER_OPTIONS,
   voice: { type: 'string', minLength: 1, description: 'The voice of requests that name none.' },
@@ -22,14 +22,13 @@ export interface SpeechConfig extends ProviderConfig {
 export interface SpeechDefaults extends EndpointDefaults {
   readonly models: readonly ModelInfo[];
   readonly voice: string;
-  /** Absent when the vendor takes any id. */
+  /** Absent if the vendor accepts any id. */
   readonly voices?: readonly Voice[];
 }
 
 /**
- * The configured half of a {@link SpeechProvider}: where it is, with which key, models, prices, clocks and voices.
- * `config` is a plugin's, validated by a schema that holds {@link SPEECH_OPTIONS}. Without `voice`, a list of `voices`
- * that replaces the vendor's gives its first as the default.
+ * Configured half of a {@link SpeechProvider}: URL, keys, models, prices, timeouts and voices. `config` was validated
+ * by a schema with {@link SPEECH_OPTIONS}. Without `voice`, the first of replaced `voices` is the default.
  */
 export function readSpeechOptions(validated: object, defaults: SpeechDefaults) {
   const config: SpeechConfig = validated;
@@ -43,7 +42,7 @@ export function readSpeechOptions(validated: object, defaults: SpeechDefaults) {
   } satisfies Partial<SpeechProvider>;
 }
 
-/** The grammar of `models`: `["*"]` takes any id, `["a"]` replaces the list, `["+a"]` adds to it. */
+/** Same grammar as `models`: `["*"]` accepts any id, `["a"]` replaces the list, `["+a"]` adds to it. */
 function readVoices(
   ids: readonly string[] | undefined,
   builtIn: readonly Voice[] | undefined,
@@ -60,8 +59,8 @@ function readVoices(
 }
 
 /**
- * The caller's `options` that a vendor has. Anything else is refused by name: an unknown field could change what is
- * billed, where the sound is sent, or silently do nothing.
+ * Selects the caller's `options` that a vendor supports. Any other is rejected by name: an unknown field could change
+ * the bill or the destination of the sound, or have no effect.
  */
 export function pickSpeechOptions<N extends string>(
   options: Readonly<Record<string, unknown>> | undefined,

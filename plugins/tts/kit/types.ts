@@ -7,10 +7,10 @@ import type {
   StreamProgress,
 } from '../../../contract/index.ts';
 
-/** `pcm` is 16-bit little-endian mono at 24 kHz without a header, `opus` comes in an Ogg container. */
+/** `pcm` is 16-bit little-endian mono at 24 kHz without a header; `opus` is in an Ogg container. */
 export type SpeechFormat = 'mp3' | 'wav' | 'opus' | 'pcm' | 'aac' | 'flac';
 
-/** What `POST /{vendor}/tts` takes. */
+/** Body of `POST /{vendor}/tts`. */
 export interface SpeechRequest {
   readonly text: string;
   readonly voice?: string;
@@ -18,35 +18,38 @@ export interface SpeechRequest {
   readonly speed?: number;
   readonly format?: SpeechFormat;
   readonly model?: string;
-  /** BCP 47, such as `en` or `de-AT`. */
+  /** BCP 47 tag, such as `en` or `de-AT`. */
   readonly language?: string;
-  /** False waits for all of the sound: exact sizes in a WAV header, a `content-length`, and every error an error response. */
+  /**
+   * False waits for the complete sound: exact sizes in a WAV header, a `content-length`, and an error response for
+   * every error.
+   */
   readonly stream?: boolean;
   /** Splits a text over the vendor's limit at sentence borders and joins the sound. */
   readonly split?: boolean;
-  /** Fields of the vendor's own, from the list its plugin allows. */
+  /** Vendor fields from the list that its plugin allows. */
   readonly options?: Readonly<Record<string, unknown>>;
 }
 
-/** The response of the operation `speech`. */
+/** Response of the operation `speech`. */
 export interface SpeechResponse {
   readonly contentType: string;
   readonly format: string;
   readonly model: string;
   readonly voice: string;
   readonly characters: number;
-  /** Read once. Breaking off ends the vendor's work. */
+  /** Can be read once. Leaving early ends the vendor's work. */
   readonly audio: AsyncIterable<Uint8Array>;
 }
 
-/** Decodes a vendor's audio response into plain audio bytes. Made per attempt. */
+/** Decodes a vendor's audio response into plain audio bytes. Created per attempt. */
 export interface AudioDecoder {
   push(bytes: Uint8Array): readonly Uint8Array[];
-  /** Throws `StreamFailure` when the response broke off or was empty. */
+  /** Throws `StreamFailure` if the response was interrupted or empty. */
   end(): readonly Uint8Array[];
   /** Tokens that the vendor reported; known after `end`. */
   usage?(): SpeechTokens | undefined;
-  /** Progress of sound that comes in events, as of a `StreamDecoder`; undefined when the last bytes completed no event. */
+  /** Progress of sound in events, as of a `StreamDecoder`; undefined if the last bytes completed no event. */
   progress?(): StreamProgress | undefined;
 }
 
@@ -61,39 +64,48 @@ export interface Voice {
   readonly language?: string;
 }
 
-/** A request that was checked against its vendor: what the caller left out is filled in. The model is the call's. */
+/** Request validated for its vendor, with defaults for missing fields. The model is the call's. */
 export type ResolvedSpeech = Omit<SpeechRequest, 'voice' | 'format' | 'speed'> & {
   readonly voice: string;
   readonly format: SpeechFormat;
   readonly speed: number;
 };
 
-/** Translates speech; every method is pure and called anew for every attempt and every piece of a split text. */
+/** Translates speech. Every method is pure and called again for every attempt and every piece of a split text. */
 export interface SpeechCodec {
-  /** May throw `GatewayError('invalid_request', …, { param })` for what the vendor cannot do. */
+  /** May throw `GatewayError('invalid_request', …, { param })` for unsupported values. */
   request(input: ResolvedSpeech, call: CodecCall): HttpRequest;
-  /** Chosen after the response's headers are known. */
+  /** Called once the response headers are known. */
   decode(input: ResolvedSpeech, headers: ResponseHeaders, call: CodecCall): AudioDecoder;
 }
 
-/** A vendor of speech, as a plugin of kind `tts` registers it with `api.offer('speech', …)`; it becomes `POST /{instance}/tts`. */
+/**
+ * Vendor of speech; a plugin of kind `tts` registers it with `api.offer('speech', …)`. It becomes `POST
+ * /{instance}/tts`.
+ */
 export interface SpeechProvider extends Offer {
-  /** The first is used when the request names none. */
+  /** The first one is the default. */
   readonly models: readonly ModelInfo[];
-  /** The first is used when the request names none. */
+  /** The first one is the default. */
   readonly formats: readonly SpeechFormat[];
   readonly defaultVoice: string;
-  /** Known voices, or what finds them on this machine; absent when only the vendor knows them, or it takes any id. */
+  /**
+   * Known voices, or a function that finds them on this machine. Absent if only the vendor knows them, or it accepts
+   * any id.
+   */
   readonly voices?: readonly Voice[] | (() => Promise<readonly Voice[]>);
-  /** Whether an id outside the known voices is fine too; absent refuses it. */
+  /** Returns true for a valid id outside the known voices; without it, such ids are rejected. */
   acceptsVoice?(id: string): boolean;
-  /** The voice for a language when the request names none; `defaultVoice` when it is absent or has none. */
+  /** Default voice for a language; `defaultVoice` without one. */
   voiceFor?(language: string): string | undefined;
-  /** Asks the vendor for its voices, with the operator's key ({@link createVoiceLister} makes it). Its result is kept for five minutes. */
+  /**
+   * Requests the voices from the vendor, with the operator's key; created by {@link createVoiceLister}. The result is
+   * cached for five minutes.
+   */
   readonly listVoices?: () => Promise<readonly Voice[]>;
-  /** The longest text in characters. */
+  /** Maximum text length in characters. */
   readonly maxCharacters: number;
-  /** The vendor's own range; a speed outside it is refused. */
+  /** Range of the vendor; a speed outside it is rejected. */
   readonly speed: { readonly min: number; readonly max: number };
   readonly codec: SpeechCodec;
 }

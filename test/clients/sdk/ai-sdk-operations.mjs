@@ -1,4 +1,4 @@
-// The operations of Vercel's AI SDK 7 beside chat. CLIENT is `openai`, `google` or `cohere`.
+// Operations of Vercel's AI SDK 7 other than chat. CLIENT is `openai`, `google` or `cohere`.
 import { createCohere } from '@ai-sdk/cohere';
 import { createGoogleGenerativeAI } from '@ai-sdk/google';
 import { createOpenAI } from '@ai-sdk/openai';

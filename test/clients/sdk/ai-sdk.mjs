@@ -34,18 +34,18 @@ const tools = {
 };
 const user = (...content) => [{ role: 'user', content }];
 
-/** Every part of a stream; errors are parts. */
+/** All parts of a stream; errors are parts. */
 async function partsOf(result) {
   const parts = [];
   for await (const part of result.fullStream ?? result.stream) parts.push(part);
   return parts;
 }
 
-/** The error of one try. */
+/** Error of one attempt. */
 const failing = (given, rest = {}) =>
   is.thrownBy(() => generateText({ model: given, prompt: 'Hi', maxRetries: 0, ...rest }));
 
-/** Of Google's format a result is an object, which has the tool's name there. */
+/** In Google's format a result is an object that contains the tool's name. */
 const toldOf = (told) => told.replaceAll(/\{name:get_weather,content:(\w+)\}/g, '$1');
 
 await is.report({

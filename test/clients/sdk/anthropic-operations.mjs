@@ -1,4 +1,4 @@
-// The operations of @anthropic-ai/sdk beside messages.
+// Operations of @anthropic-ai/sdk other than messages.
 import Anthropic from '@anthropic-ai/sdk';
 import * as is from './behaviours.mjs';
 

@@ -14,7 +14,7 @@ const send = (content, rest, through = anthropic) => through.messages.create(bod
 const textOf = ({ content }) => content.flatMap(({ type, text }) => (type === 'text' ? [text] : [])).join('');
 const source = (media_type, data) => ({ type: 'base64', media_type, data });
 
-/** Two calls, their results, and what the model says to them. */
+/** Two calls, their results, and the model's response to them. */
 async function useTools(ask) {
   const tools = [{ name: 'get_weather', description: 'The weather of a city.', input_schema: is.CITY_SCHEMA }];
   const messages = [{ role: 'user', content: 'What is the weather?' }];

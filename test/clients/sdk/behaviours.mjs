@@ -1,4 +1,5 @@
-// What every SDK is asked to do, and the report of it as JSON lines. The runner copies this folder beside the installed packages.
+// Behaviours that every SDK runs, and their report as JSON lines. The runner copies this folder next to the installed
+// packages.
 
 export const {
   TOLLGATE_URL: base,
@@ -27,7 +28,7 @@ export const PERSON_SCHEMA = {
   additionalProperties: false,
 };
 
-/** Runs the behaviours of a table, or the one that `ONLY` names, one after the other and prints a line for each. */
+/** Runs the behaviours of a table in order, or the one in `ONLY`, and prints a line for each. */
 export async function report(behaviours) {
   for (const [name, run] of Object.entries(behaviours)) {
     if (only !== undefined && name !== only) continue;
@@ -58,7 +59,7 @@ export const IMAGE = 'I see image/png of 70 bytes.';
 export const DOCUMENT = `I read application/pdf of ${Buffer.from(PDF, 'base64').length} bytes.`;
 export const PERSON = { name: 'Ada', age: 36 };
 
-/** What is thrown, which must be. */
+/** Returns the thrown error; fails if there is none. */
 export async function thrownBy(run) {
   try {
     await run();
@@ -68,7 +69,7 @@ export async function thrownBy(run) {
   throw new Error('nothing was thrown');
 }
 
-/** Fails unless the call took as long as the vendor said, and not much longer. */
+/** Fails unless the call takes the time set by the vendor, and not much longer. */
 export async function waits(run, fromMs, toMs) {
   const start = performance.now();
   await run();
@@ -77,14 +78,14 @@ export async function waits(run, fromMs, toMs) {
 }
 
 let nonce = 0;
-/** A model that is limited at its first request, for one second. */
+/** Model that is rate limited at its first request, for one second. */
 export const limitedOnce = () => `${provider}/limited-once-${process.pid}-${nonce++}`;
 
 async function closedStreams() {
   return (await (await fetch(`${vendor}/closed`)).json()).closed;
 }
 
-/** Fails unless the vendor sees its stream closed soon after the client left. */
+/** Fails unless the vendor's stream is closed soon after the client left. */
 export async function closesAtVendor(leave) {
   const before = await closedStreams();
   await leave();
@@ -95,7 +96,7 @@ export async function closesAtVendor(leave) {
   throw new Error('the stream of the vendor is still open 2 s after the client left');
 }
 
-/** What the operations beside chat take and make; the vendor of `operations-vendor.ts` has the other side. */
+/** Inputs and outputs of operations other than chat; the vendor of `operations-vendor.ts` uses the same. */
 export const TEXTS = ['one', 'two'];
 export const VECTORS = [
   [1, 0, 0],
@@ -104,7 +105,7 @@ export const VECTORS = [
 export const VECTOR_MODEL = 'openai/text-embedding-3-small';
 export const SOUND = Buffer.from('RIFF, which no one plays');
 export const isMp3 = (bytes) => equal(Buffer.from(bytes).subarray(0, 3).toString('latin1'), 'ID3', 'the sound');
-/** The lines of a batch of chats. */
+/** Lines of a batch of chats. */
 export const lines = (model) =>
   ['a', 'b']
     .map((custom_id) => ({

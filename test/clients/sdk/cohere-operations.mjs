@@ -1,4 +1,4 @@
-// The operations of cohere-ai beside chat.
+// Operations of cohere-ai other than chat.
 import { CohereClientV2 } from 'cohere-ai';
 import * as is from './behaviours.mjs';
 

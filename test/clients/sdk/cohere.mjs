@@ -1,4 +1,4 @@
-// cohere-ai: rerank, the operation whose route is Cohere's own here; its chat and its embeddings have OpenAI's.
+// cohere-ai: rerank, the operation with Cohere's own route here. Chat and embeddings use OpenAI's routes.
 import { CohereClientV2, CohereError } from 'cohere-ai';
 import * as is from './behaviours.mjs';
 

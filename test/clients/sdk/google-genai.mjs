@@ -98,7 +98,7 @@ await is.report({
         const stream = await ai.models.generateContentStream({ model: is.MODEL, contents: 'Count slowly', config });
         for await (const chunk of stream) if (chunk.text) controller.abort();
       } catch {
-        // It throws that it was aborted.
+        // The SDK throws an abort error.
       }
     }),
   async models() {

@@ -1,4 +1,4 @@
-// @google/generative-ai, the SDK before @google/genai.
+// @google/generative-ai, the predecessor of @google/genai.
 import { GoogleGenerativeAI, GoogleGenerativeAIFetchError } from '@google/generative-ai';
 import * as is from './behaviours.mjs';
 
@@ -10,7 +10,7 @@ const { additionalProperties: _, ...parameters } = is.CITY_SCHEMA;
 const tools = [{ functionDeclarations: [{ name: 'get_weather', description: 'The weather of a city.', parameters }] }];
 const inline = (mimeType, data) => ({ inlineData: { mimeType, data } });
 
-/** Two calls, their results, and what the model says to them. */
+/** Two calls, their results, and the model's response to them. */
 async function useTools(ask) {
   const chat = modelOf({ tools }).startChat();
   const first = await ask(chat, 'What is the weather?');
@@ -71,7 +71,7 @@ await is.report({
         response.catch(() => {});
         for await (const chunk of stream) if (chunk.text()) controller.abort();
       } catch {
-        // It throws that it was aborted.
+        // The SDK throws an abort error.
       }
     }),
   async count() {

@@ -1,4 +1,4 @@
-// The Interactions API by @google/genai.
+// The Interactions API through @google/genai.
 import { GoogleGenAI } from '@google/genai';
 import * as is from './behaviours.mjs';
 

@@ -1,4 +1,4 @@
-// The operations of @google/genai beside chat.
+// Operations of @google/genai other than chat.
 import { GoogleGenAI } from '@google/genai';
 import * as is from './behaviours.mjs';
 
@@ -19,7 +19,7 @@ await is.report({
     const { status, message } = await is.thrownBy(() =>
       ai.files.upload({ file: new Blob(['{}'], { type: 'application/jsonl' }) }),
     );
-    // What is thrown here is reported, as what is refused on purpose has to be.
+    // Rethrown as a problem, because an intended refusal must be reported.
     if (status === 404 && /Send the requests themselves/.test(message)) throw new Error(message);
   },
   async batches() {

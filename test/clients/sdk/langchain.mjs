@@ -1,11 +1,12 @@
-// LangChain. CLIENT is `chat`, `responses` (both of @langchain/openai) `messages` (@langchain/anthropic) or `gemini` (@langchain/google-genai).
+// LangChain. CLIENT is `chat`, `responses` (both of @langchain/openai), `messages` (@langchain/anthropic) or `gemini`
+// (@langchain/google-genai).
 import { ChatAnthropic } from '@langchain/anthropic';
 import { HumanMessage, ToolMessage } from '@langchain/core/messages';
 import { ChatGoogleGenerativeAI } from '@langchain/google-genai';
 import { ChatOpenAI } from '@langchain/openai';
 import * as is from './behaviours.mjs';
 
-// That of Google's sends pictures and documents to models alone whose names it knows.
+// LangChain's Google client sends pictures and documents only to models whose names it knows.
 const MODEL = is.client === 'gemini' ? 'gemini-3.8-flash' : is.MODEL;
 const common = { model: MODEL, apiKey: is.key, maxRetries: 0 };
 const ofOpenai = (fields) =>
@@ -28,7 +29,7 @@ const tools = [
 ];
 const say = (...content) => [new HumanMessage({ content })];
 
-/** Two calls, their results, and what the model says to them. */
+/** Two calls, their results, and the model's response to them. */
 async function useTools(ask) {
   const bound = model.bindTools(tools);
   const messages = [new HumanMessage('What is the weather?')];
@@ -36,7 +37,7 @@ async function useTools(ask) {
   messages.push(first);
   for (const { id, args } of first.tool_calls)
     messages.push(new ToolMessage({ tool_call_id: id, content: is.WEATHER[args.city] }));
-  // Of Google's format a result is an object.
+  // In Google's format a result is an object.
   const told = (await ask(bound, messages)).text.replaceAll(/\{result:(\w+)\}/g, '$1');
   is.equal(told, is.TOLD, 'the message');
 }
@@ -93,7 +94,7 @@ await is.report({
         for await (const chunk of await model.stream('Count slowly', { signal: controller.signal }))
           if (chunk.text) controller.abort();
       } catch {
-        // It throws that it was aborted.
+        // LangChain throws an abort error.
       }
     }),
 });

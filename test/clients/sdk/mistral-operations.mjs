@@ -1,4 +1,4 @@
-// The operations of @mistralai/mistralai beside chat.
+// Operations of @mistralai/mistralai other than chat.
 import { Mistral } from '@mistralai/mistralai';
 import * as is from './behaviours.mjs';
 

@@ -21,7 +21,7 @@ await is.report({
     is.equal([textOf(result), result.usage.totalTokens], [is.HELLO, 110], 'the message');
   },
   async stream() {
-    // Its usage comes to those who ask by `stream_options`, for which the SDK has no field.
+    // Usage requires `stream_options`, for which the SDK has no field.
     let text = '';
     for await (const { data } of await mistral.chat.stream({ model: is.MODEL, messages: user('Say hello') }))
       text += data.choices[0]?.delta.content ?? '';
@@ -83,7 +83,7 @@ await is.report({
         );
         for await (const { data } of stream) if (data.choices[0]?.delta.content) controller.abort();
       } catch {
-        // It throws that it was aborted.
+        // The SDK throws an abort error.
       }
     }),
   async models() {

@@ -1,4 +1,4 @@
-// The operations of ollama beside chat.
+// Operations of ollama other than chat.
 import { Ollama } from 'ollama';
 import * as is from './behaviours.mjs';
 

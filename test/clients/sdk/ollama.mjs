@@ -1,4 +1,4 @@
-// ollama, by a gateway's own way in for it.
+// ollama, through the gateway's Ollama routes.
 import { Ollama } from 'ollama';
 import * as is from './behaviours.mjs';
 
@@ -83,7 +83,7 @@ await is.report({
         // oxlint-disable-next-line typescript/await-thenable -- a stream is asked for
         for await (const { message } of stream) if (message.content) stream.abort();
       } catch {
-        // It throws that it was aborted.
+        // The SDK throws an abort error.
       }
     }),
   async models() {

@@ -1,4 +1,4 @@
-// The operations of openai and what is made like it beside chat. CLIENT is `openai`, `azure` or `groq`.
+// Operations other than chat of openai and SDKs generated like it. CLIENT is `openai`, `azure` or `groq`.
 import * as is from './behaviours.mjs';
 
 const isAzure = is.client === 'azure';
@@ -21,7 +21,7 @@ async function eventsOf(stream) {
   return events;
 }
 
-/** A response on a websocket, opened, asked for and closed by the SDK's own class. */
+/** Response on a websocket, which the SDK's own class opens, requests and closes. */
 async function talk() {
   const { OpenAIRealtimeWS } = await import('openai/realtime/ws');
   const model = 'realtime/gpt-realtime-2';
@@ -39,7 +39,7 @@ async function talk() {
 
 await is.report({
   async embeddings() {
-    // What the SDK asks for is base64, which it reads itself.
+    // The SDK requests base64 and decodes it itself.
     const { data, usage } = await openai.embeddings.create({ model: is.VECTOR_MODEL, input: is.TEXTS });
     is.equal([data.map(({ embedding }) => embedding), usage.total_tokens], [is.VECTORS, 9], 'the result');
   },

@@ -1,4 +1,5 @@
-// openai 4 to 7, and what is made like it. CLIENT is `chat`, `responses`, either with `azure-` before it, or `groq-chat`.
+// openai 4 to 7, and SDKs generated like it. CLIENT is `chat`, `responses`, either with the prefix `azure-`, or
+// `groq-chat`.
 import * as is from './behaviours.mjs';
 
 const { MODEL } = is;
@@ -131,7 +132,7 @@ const responses = {
   textOf: (event) => event.delta,
 };
 
-/** The response that a stream ends with. */
+/** Response that a stream ends with. */
 async function completed(stream) {
   let response;
   for await (const event of stream) if (event.type === 'response.completed') ({ response } = event);
@@ -144,7 +145,7 @@ async function read(stream) {
   for await (const _ of stream);
 }
 
-/** A turn and the one that continues it, on one websocket; openai 6 and later have it. */
+/** A turn and its continuation on one websocket; openai 6 and later support it. */
 async function talkOnWebsocket({ ResponsesWS }) {
   const socket = new ResponsesWS(openai);
   const turn = (rest) =>
@@ -174,7 +175,7 @@ await is.report({
   'tools, streamed': own.streamedTools,
   structured: own.structured,
   image: own.image,
-  // Groq's has no type for files.
+  // Groq's SDK has no type for files.
   ...(!isGroq && { document: own.document }),
   async errors() {
     const cases = [

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { GatewayError } from '../../../contract/errors.ts';
 import { readCredential, withoutCredentials } from '../../../core/http/authenticate.ts';
 
-/** A request with these headers, as Node parses them. */
+/** Request with these headers, as Node parses them. */
 function request(...raw: readonly (readonly [name: string, value: string])[]): IncomingMessage {
   const headers: Record<string, string> = {};
   for (const [name, value] of raw) {
@@ -90,7 +90,7 @@ describe('the credential of a request', () => {
           .with.property('code', found);
     });
 
-  it('is kept from dialects, with all that may hold one', () => {
+  it('is hidden from dialects, with all fields that may contain one', () => {
     const headers = { authorization: 'a', 'x-api-key': 'b', cookie: 'c', 'x-own-key': 'd', accept: 'e' };
     expect(withoutCredentials(headers, ['x-own-key'])).to.deep.equal({ accept: 'e' });
   });

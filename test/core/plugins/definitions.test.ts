@@ -8,17 +8,17 @@ const route = { method: 'GET', path: '/x', summary: 'X', auth: ['key'], response
 const mistakesOf = (value: unknown, kind: keyof typeof DEFINITIONS): readonly string[] =>
   findMistakes(value, DEFINITIONS[kind]).map(({ message, hint }) => `${message}. ${hint}`);
 
-/** A plugin of one policy that registers one route. */
+/** Plugin of a policy that registers one route. */
 const plugin = (version: number, members: string): string => `export default {
   name: 'probe', kind: 'policy', apiVersion: ${version}, ${version > 1 ? 'newMember: true,' : ''} setup(api) {
     api.route({ method: 'GET', path: '/probe', summary: 'x', auth: ['key'], ${members}, responses: { 200: 'OK.' },
       handler(ctx) { ctx.body = 'open'; } });
   } };`;
 
-describe('G60: what plugins register is checked against closed tables', () => {
+describe('G60: plugins’ registrations are checked against closed tables', () => {
   afterEach(removeFolders);
 
-  it('takes every member that the contract has', () => {
+  it('accepts every member of the contract', () => {
     expect(mistakesOf({ ...route, role: 'admin', scope: 'usage:read' }, 'route')).to.deep.equal([]);
     expect(mistakesOf({ ...route, responses: { 200: { description: 'OK.', schema: {} } } }, 'route')).to.deep.equal([]);
     expect(mistakesOf({ name: 'a_usd', help: 'A', read: () => 1 }, 'figure')).to.deep.equal([]);

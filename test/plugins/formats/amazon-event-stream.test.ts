@@ -8,7 +8,10 @@ import { createFrameReader } from '../../../plugins/formats/bedrock/event-stream
 import { amazonEvent, amazonException, amazonFrame } from '../../support/vendors/amazon-frames.ts';
 import { until } from '../../support/wait.ts';
 
-/** AWS's own test vectors, by the names that its SDKs give them: https://github.com/smithy-lang/smithy-typescript, packages/eventstream-codec. */
+/**
+ * AWS's own test vectors, with the names in its SDKs: https://github.com/smithy-lang/smithy-typescript,
+ * packages/eventstream-codec.
+ */
 const GOOD: Readonly<Record<string, string>> = {
   empty_message: '000000100000000005c248eb7d98c8ff',
   payload_no_headers: '0000001d00000000fd528c5a7b27666f6f273a27626172277dc3653936',
@@ -43,7 +46,7 @@ const BYTES = Buffer.concat([
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-/** Bytes outside of the heap, those that nothing holds any more not among them. */
+/** Bytes outside the heap, after garbage collection. */
 function memoryHeld(): number {
   collectGarbage();
   return process.memoryUsage().arrayBuffers;
@@ -78,7 +81,7 @@ describe('frames of Amazon’s event streams', () => {
     expect([...BYTES].flatMap((byte) => reader.push(Buffer.from([byte])))).to.deep.equal(EVENTS);
   });
 
-  it('are bounded, by what their first bytes say, and tell how much they hold', () => {
+  it('are limited by their first bytes, and report the memory that they use', () => {
     const long = amazonEvent('chunk', { bytes: 'x'.repeat(100_000) });
     let held = 0;
     const reader = createFrameReader({ onGrowth: (more) => (held += more) });
@@ -90,12 +93,12 @@ describe('frames of Amazon’s event streams', () => {
     );
   });
 
-  it('hold no more memory than they tell, however small the pieces are that they come in, and whatever was read with each', async () => {
+  it('use no more memory than they report, however small their pieces are, and whatever was read with each', async () => {
     const frame = amazonEvent('chunk', { bytes: 'x'.repeat(2_000_000) });
     let told = 64 * 1024;
     const reader = createFrameReader({ onGrowth: (more) => (told += more) });
     const before = memoryHeld();
-    // Each byte lies in memory of its own, as one does that a socket read alone.
+    // Each byte has its own memory, as after separate reads of a socket.
     const pushAlone = (byte = 0): void => {
       const read = new Uint8Array(64 * 1024);
       read[0] = byte;
@@ -110,7 +113,7 @@ describe('frames of Amazon’s event streams', () => {
     await until('the frame is let go', () => memoryHeld() - before <= 64 * 1024);
   });
 
-  it('with headers that go over their end are refused, whatever their checksums say', () => {
+  it('with headers beyond their end are refused, with any checksums', () => {
     for (const [at, value] of [
       [12, 200],
       [24, 77],
@@ -123,7 +126,7 @@ describe('frames of Amazon’s event streams', () => {
     }
   });
 
-  it('that say an error without an event are the event `error`', () => {
+  it('with an error without an event are the event `error`', () => {
     const headers = { ':message-type': 'error', ':error-code': 'InternalError', ':error-message': 'It broke.' };
     expect(createFrameReader().push(amazonFrame(headers, ''))).to.deep.equal([
       { event: 'error', data: '{"message":"It broke."}' },

@@ -4,7 +4,7 @@ import { type IngressRig, startIngressRig } from '../../support/gateways/ingress
 import { pluginFile } from '../../support/plugins/plugin-file.ts';
 import { answer, chunk, LAST_CHUNK, SSE_HEAD } from '../../support/vendors/scripted-upstream.ts';
 
-/** What the caller writes is what the hook sets. */
+/** Sets the request fields in the caller's message. */
 const HOOK = `api.hook('prepare', (call, request) => ({ ...request, ...JSON.parse(request.messages.at(-1).content) }));`;
 
 interface Sent {
@@ -23,7 +23,10 @@ describe('Google’s format, from its own clients and from others', () => {
   });
   after(() => rig.stop());
 
-  /** What Google is sent when a hook sets fields: in the caller's own format (native), and in OpenAI's (translated). */
+  /**
+   * Request to Google after a hook set fields: from a caller with Google's format (native), and with OpenAI's
+   * (translated).
+   */
   async function sentFor(model: string, fields: object): Promise<Readonly<Record<'native' | 'translated', Sent>>> {
     rig.say('gemini', { pieces: [{ text: 'ok' }] });
     const text = JSON.stringify(fields);
@@ -50,7 +53,7 @@ describe('Google’s format, from its own clients and from others', () => {
     ['gemini-4-hydrogen', [...LOW_TO_HIGH.slice(0, 5), 'xhigh', 'xhigh']],
     ['gemini-4-argon', LOW_TO_HIGH],
   ] as const)
-    it(`E15: every effort that a hook sets asks ${model} for the same thinking on the native lane and translated, "max" for the most`, async () => {
+    it(`E15: every effort that a hook sets sets the same thinking of ${model} natively and translated, "max" for the most`, async () => {
       const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
       for (const [at, effort] of efforts.entries())
         for (const [lane, sent] of Object.entries(await sentFor(model, { reasoning_effort: effort }))) {
@@ -59,7 +62,7 @@ describe('Google’s format, from its own clients and from others', () => {
         }
     });
 
-  it('E15: refuses an effort that is none on either lane', async () => {
+  it('E15: refuses an invalid effort on either path', async () => {
     const text = JSON.stringify({ reasoning_effort: 'heroic' });
     const native = { contents: [{ role: 'user', parts: [{ text }] }] };
     const chat = { model: 'gemini/gemini-2.5-pro', messages: [{ role: 'user', content: text }] };
@@ -73,7 +76,7 @@ describe('Google’s format, from its own clients and from others', () => {
     }
   });
 
-  it('E19: the end of a model that failed is an error after what it wrote, never a response that looks complete', async () => {
+  it('E19: the end of a failed model is an error after its text, never an apparently complete response', async () => {
     const candidate = { content: { role: 'model', parts: [{ text: 'Half a' }] }, finishReason: 'MALFORMED_RESPONSE' };
     const body = { candidates: [candidate], usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 2 } };
     const ask = (stream: boolean) =>

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { KIND_NAMES, type Kind, searchFor } from '../../../plugins/guardrails/pii/forms.ts';
 
-/** A text with what ought to be found in it. */
+/** Text with the expected findings. */
 interface Marked {
   readonly text: string;
   readonly spans: readonly { readonly kind: string; readonly text: string }[];
@@ -9,7 +9,7 @@ interface Marked {
 
 const MARK = /«(\w+):([^»]+)»/g;
 
-/** The texts of the set, without their marks. */
+/** Texts of the set, without their marks. */
 export function readMarked(): readonly Marked[] {
   const lines = readFileSync(new URL('../../fixtures/guardrails/pii.txt', import.meta.url), 'utf8').split('\n');
   return lines
@@ -23,7 +23,7 @@ export function readMarked(): readonly Marked[] {
     });
 }
 
-/** What is found in a text. */
+/** Findings in a text. */
 export function findIn(text: string, kinds: readonly Kind[] = KIND_NAMES): readonly { kind: string; text: string }[] {
   const { find } = searchFor(kinds, () => false);
   const found: { kind: string; text: string }[] = [];
@@ -33,14 +33,14 @@ export function findIn(text: string, kinds: readonly Kind[] = KIND_NAMES): reado
   return found;
 }
 
-/** Of a kind: how many there are, how many were found, and how many that were found are none. */
+/** Figures of a kind: its expected findings, the correct ones, and the wrong ones. */
 export interface Figures {
   expected: number;
   right: number;
   wrong: number;
 }
 
-/** How the forms do on the set, by kind. */
+/** Results of the detection on the set, by kind. */
 export function measure(): Readonly<Record<Kind, Figures>> {
   const figures = Object.fromEntries(KIND_NAMES.map((kind) => [kind, { expected: 0, right: 0, wrong: 0 }])) as Record<
     Kind,

@@ -11,7 +11,7 @@ import { completion, delta, usageOf } from '../../support/vendors/openai-vendor.
 import { answer, type ScriptedUpstream, sse, startScriptedUpstream } from '../../support/vendors/scripted-upstream.ts';
 import { eventually, until } from '../../support/wait.ts';
 
-/** The published messages: what this plugin writes by hand is read by them. */
+/** Published message definitions, which decode this plugin's hand-written encoding. */
 const PROTO = path.join(PACKAGE_ROOT, 'test/fixtures/opentelemetry');
 const root = new protobuf.Root();
 root.resolvePath = (_origin, target) => path.join(PROTO, target);
@@ -33,7 +33,7 @@ interface Span {
   readonly status?: { readonly code?: string | number; readonly message?: string };
 }
 
-/** A collector that keeps what it is sent, decoded; `refuse` answers so many requests with 503 first. */
+/** Collector that stores decoded requests; the first `refuse` requests get a 503. */
 async function startCollector() {
   const received: { path: string; type: string; headers: http.IncomingHttpHeaders; body: Record<string, unknown> }[] =
     [];
@@ -67,7 +67,7 @@ async function startCollector() {
     refuse(times: number) {
       refusals = times;
     },
-    /** All spans but those of hooks, which depend on how busy the machine is; ids in hexadecimal. */
+    /** All spans except those of hooks, which depend on the machine's load; ids in hexadecimal. */
     spans(): readonly Span[] {
       return this.all().filter(({ name }) => !name.startsWith('hook '));
     },
@@ -127,7 +127,7 @@ describe('the policy otel', () => {
     };
     gateway = await startGateway(config, { files });
   };
-  /** What a gateway still holds it sends when it stops. */
+  /** A gateway sends its buffered data when it stops. */
   const stop = async (): Promise<void> => {
     if (!stopped) await gateway.stop();
     stopped = true;
@@ -179,13 +179,13 @@ describe('the policy otel', () => {
         'tollgate.requested_model': 'both',
         'tollgate.outcome': 'ok',
       });
-      // What hooks did: its own told each vendor the trace.
+      // Hook actions: the plugin's own hook sent the trace to each vendor.
       expect(JSON.stringify(values['tollgate.hooks']).match(/otel send changed/g)).to.have.length(2);
       expect(String(values['gen_ai.usage.input_tokens'])).to.equal('12');
       expect(String(values['gen_ai.usage.output_tokens'])).to.equal('3');
       expect(String(values['gen_ai.request.max_tokens'])).to.equal('64');
       expect(JSON.stringify(collector.received)).to.not.include('the plan').and.not.include(gateway.key);
-      // The provider's own spans come under the attempt that it got.
+      // Spans of the provider belong to its attempt.
       expect(vendor.requests.at(-1)?.headers).to.include({
         traceparent: `00-${TRACE}-${answered.spanId}-01`,
         tracestate: FROM_CALLER.tracestate,
@@ -216,7 +216,7 @@ describe('the policy otel', () => {
     }
   });
 
-  it('makes a trace for a caller without one, says it in the log and in the record, and follows streams to their end', async () => {
+  it('creates a trace for a caller without one, with its id in the log and in the record, and follows streams to their end', async () => {
     await start({});
     vendor.script(sse(delta('one'), delta(' two', 'stop', { usage: usageOf(2, 2) }), '[DONE]'));
     expect(await ask({ model: 'main/m', stream: true })).to.equal(200);
@@ -245,7 +245,7 @@ describe('the policy otel', () => {
     for (const { parentSpanId } of calls) expect(parentSpanId).to.equal(request?.spanId);
   });
 
-  it('sends the share that is asked for, and what failed whatever the share', async () => {
+  it('sends the configured share, and failures regardless of the share', async () => {
     await start({ sample: 0 });
     vendor.script(answer(200, completion()), answer(400, { error: { message: 'bad' } }));
     expect(await ask({ model: 'main/m' })).to.equal(200);
@@ -260,7 +260,7 @@ describe('the policy otel', () => {
     ['redacted', false],
     ['full', true],
   ] as const)
-    it(`sends prompts and answers where it is told to: ${content}`, async () => {
+    it(`sends prompts and responses if configured: ${content}`, async () => {
       await start({ content });
       vendor.script(answer(200, completion('the answer')), sse(delta('the '), delta('stream', 'stop'), '[DONE]'));
       await ask({ model: 'main/m' });
@@ -276,7 +276,7 @@ describe('the policy otel', () => {
       expect(second?.['gen_ai.output.messages']).to.include('the stream');
     });
 
-  it('asks a collector again that does not answer, and loses nothing', async () => {
+  it('retries an unresponsive collector, and loses nothing', async () => {
     await start({});
     collector.refuse(1);
     vendor.script(answer(200, completion()));
@@ -306,7 +306,7 @@ describe('the policy otel', () => {
   });
 });
 
-/** What each way in is sent, and what a vendor with OpenAI's wire answers to its path. */
+/** Request for each route, and the responses of a vendor with OpenAI's format by path. */
 const WAYS: Readonly<Record<string, unknown>> = {
   '/v1/chat/completions': { model: 'main/m', messages: [{ role: 'user', content: 'x' }] },
   '/v1/messages': { model: 'main/m', max_tokens: 9, messages: [{ role: 'user', content: 'x' }] },
@@ -373,7 +373,7 @@ describe('a trace without the policy otel (E74)', () => {
       }
     });
 
-  it('goes through to the vendor as it came, and into the record of the call', async () => {
+  it('is passed to the vendor unchanged, and into the record of the call', async () => {
     const vendor = await startScriptedUpstream(answer(200, completion()));
     const provider = { plugin: 'openai-compatible', apiKey: 'k', models: ['*'], baseUrl: vendor.url };
     const gateway = await startGateway({ providers: { main: provider } });

@@ -36,7 +36,7 @@ describe('the policy overload', () => {
     mock.restoreAll();
   });
 
-  /** Lets the loop come round so late, with so much work of this process, often enough for the moving average. */
+  /** Simulates event loop turns with this delay and this CPU time, enough for the moving average. */
   const run = (elapsedMs: number, ownMs: number): void => {
     for (let n = 0; n < 20; n++) {
       nowMs += elapsedMs;
@@ -45,7 +45,7 @@ describe('the policy overload', () => {
     }
   };
 
-  /** A request that goes on until it is ended; undefined when it was refused. */
+  /** Starts a request that runs until it is ended; undefined if it is refused. */
   const begin = async (isProbe = false): Promise<{ end(): void } | undefined> => {
     const res = new EventEmitter();
     try {
@@ -64,7 +64,7 @@ describe('the policy overload', () => {
     expect(await begin()).to.not.equal(undefined);
   });
 
-  it('E31: refuses calls for lag that its own work makes, also where it gets half of a core', async () => {
+  it('E31: refuses calls for lag caused by its own work, also with half of a core', async () => {
     for (const [elapsedMs, ownMs] of [
       [1_000, 1_000],
       [2_000, 1_000],

@@ -1,4 +1,4 @@
-/** Answers that others recorded, through our codecs. */
+/** Responses recorded by other projects, decoded by our codecs. */
 import { expect } from 'chai';
 import { type Plugin, StreamFailure } from '../../../contract/index.ts';
 import azure from '../../../plugins/providers/azure.ts';
@@ -12,7 +12,7 @@ import { assertOpenAi } from '../../support/formats/openai-schemas.ts';
 const VERCEL = 'vercel-ai/packages/openai/src/';
 const KONG = 'kong-ai-proxy/spec/fixtures/ai-proxy/';
 
-/** Chat answers, and a word that is in them. */
+/** Chat responses, and a word in each. */
 const ANSWERS: readonly (readonly [Plugin, string, string])[] = [
   [openai, `${VERCEL}chat/__fixtures__/openai-text.json`, 'Galaxy Day'],
   [openai, `${KONG}openai/llm-v1-chat/responses/good.json`, 'The sum of 1 + 1 is 2.'],
@@ -24,7 +24,7 @@ const ANSWERS: readonly (readonly [Plugin, string, string])[] = [
   [mistral, `${KONG}mistral/llm-v1-chat/responses/good.json`, ''],
 ];
 
-/** One JSON chunk a line, as the AI SDK records streams. */
+/** Streams with one JSON chunk per line, as the AI SDK records them. */
 const STREAMS: readonly (readonly [Plugin, string, string])[] = [
   [openai, `${VERCEL}chat/__fixtures__/openai-text.chunks.txt`, 'Holiday'],
   [azure, `${VERCEL}chat/__fixtures__/azure-model-router.1.chunks.txt`, 'Capital of Denmark'],

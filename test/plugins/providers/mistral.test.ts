@@ -3,7 +3,7 @@ import mistral from '../../../plugins/providers/mistral.ts';
 import { setUpProvider } from '../../conformance/provider-subject.ts';
 import { messagesOf, translate } from '../../support/formats/translate.ts';
 
-/** The closed list of its request schema. */
+/** Closed list of fields in Mistral's request schema. */
 const BODY =
   `model messages temperature top_p max_tokens stream stop random_seed metadata response_format tools tool_choice
 presence_penalty frequency_penalty n prediction parallel_tool_calls prompt_mode reasoning_effort guardrails

@@ -13,7 +13,7 @@ const GONE = undefined;
 
 type Row = readonly [plugin: Plugin<object, 'provider'>, given: object, sent: object, dropped?: readonly string[]];
 
-/** What a caller asks for, and what the vendor gets of it. */
+/** Fields of a caller, and the fields that the vendor receives. */
 const ROWS: readonly Row[] = [
   [cerebras, { model: 'gpt-oss-120b', reasoning_effort: 'none' }, { reasoning_effort: 'low' }],
   [cerebras, { model: 'qwen-3.8-27b', reasoning_effort: 'none' }, { reasoning_effort: 'none' }],
@@ -53,7 +53,7 @@ describe('vendors of open models', () => {
       expect(dropped).to.deep.equal(told);
     });
 
-  it('kimi gets thinking with each earlier answer, an empty one where the caller dropped it; moonshot-v1 does not', () => {
+  it('kimi gets thinking with each earlier response, an empty one if the caller dropped it; moonshot-v1 does not', () => {
     const messages = [
       { role: 'user', content: 'Hi' },
       { role: 'assistant', content: 'Yes?' },

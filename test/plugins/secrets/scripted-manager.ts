@@ -1,14 +1,14 @@
 import { once } from 'node:events';
 import http from 'node:http';
 
-/** What a manager of secrets was asked. */
+/** Request to a secrets manager. */
 export interface ManagerRequest {
   readonly line: string;
   readonly headers: http.IncomingHttpHeaders;
   readonly body: string;
 }
 
-/** A server that responds by the published API of a manager, as `answers` has it by method and path. */
+/** Server with the published API of a secrets manager; `answers` has the responses by method and path. */
 export interface ScriptedManager {
   readonly url: string;
   readonly requests: ManagerRequest[];
@@ -41,7 +41,7 @@ export async function startScriptedManager(): Promise<ScriptedManager> {
   return manager;
 }
 
-/** Of KV version 2, as `GET /v1/secret/data/…` has it. */
+/** Response of KV version 2 to `GET /v1/secret/data/…`. */
 export const versioned = (data: object | null) => ({
   ...{ request_id: 'r', lease_id: '', renewable: false, lease_duration: 0 },
   data: { data, metadata: { version: 3, destroyed: false } },

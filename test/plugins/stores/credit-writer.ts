@@ -1,4 +1,4 @@
-/** A process that credits an account as fast as it can and reports every credit that was acknowledged, until it is killed. */
+/** Process that credits an account as fast as it can and reports every acknowledged credit until it is killed. */
 import { openSqlite } from '../../../plugins/stores/sqlite/index.ts';
 import { NOW } from '../../conformance/store.ts';
 

@@ -5,7 +5,10 @@ import { settlement } from '../../conformance/store.ts';
 /** Time of the rows in `test/fixtures/stores/*-schema-6.*`, which a gateway of that schema wrote. */
 const THEN = Date.UTC(2026, 10, 1, 12);
 
-/** Asserts that a store has all rows of the fixture, and goes on with them: a hold is settled, a swept call is corrected. */
+/**
+ * Asserts that a store has all rows of the fixture, and that they can be changed: a reservation is settled, a swept call
+ * is corrected.
+ */
 export async function expectEarlierRows(store: Store): Promise<void> {
   const { ledger } = store;
   const settle = (account: string, requestId: string, amount: number) =>

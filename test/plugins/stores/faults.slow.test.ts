@@ -9,7 +9,7 @@ import { startTcpProxy, type TcpProxy } from '../../support/stores/tcp-proxy.ts'
 import { eventually } from '../../support/wait.ts';
 import { FAULTY_POSTGRES, FAULTY_REDIS, type FaultyServer } from './faulty-servers.ts';
 
-/** Every kind of operation once, as functions that have not begun. */
+/** Every kind of operation once, as functions that have not started. */
 function everyOperation(store: Store, name: string): readonly (() => Promise<unknown>)[] {
   const window = { key: name, limit: 10, windowMs: 60_000, amount: 1 };
   return [
@@ -43,7 +43,7 @@ function everyOperation(store: Store, name: string): readonly (() => Promise<unk
   ];
 }
 
-/** Something of every half, whose state {@link readState} reads. */
+/** Writes data in every part of the store that {@link readState} reads. */
 async function prepare(store: Store, name: string): Promise<void> {
   await store.keyv('faults').set(name, { v: 1 });
   await store.ledger.credit(name, 'first', 100, 'top-up', NOW);
@@ -137,7 +137,7 @@ function testFaults(subject: FaultyServer): void {
     await prepare(store, 'a');
     const before = await readState(store, 'a');
     server.freeze();
-    // Three rounds: the first meets the stopped server, the others the open breaker.
+    // Three rounds: the first reaches the stopped server, the others the open breaker.
     for (let round = 0; round < 3; round++) await allUnavailable(everyOperation(store, 'a'));
     server.thaw();
     await eventually(async () => store?.health());
@@ -145,7 +145,7 @@ function testFaults(subject: FaultyServer): void {
     expect(await store.ledger.settle(settlement({ account: 'a', requestId: 'before' }))).to.equal(true);
   });
 
-  it('S04: says that the data is gone, and takes no account for funded', async () => {
+  it('S04: reports lost data, and treats no account as funded', async () => {
     const log = createSilentLog();
     store = await subject.open(server.url, log);
     await prepare(store, 'a');
@@ -163,7 +163,7 @@ function testFaults(subject: FaultyServer): void {
     expect(await store.keyv('faults').get('a')).to.equal(undefined);
   });
 
-  it('S05: refuses changes while the server is read-only, and goes on when it is not any more', async () => {
+  it('S05: refuses changes while the server is read-only, and continues afterwards', async () => {
     store = await subject.open(server.url);
     await prepare(store, 'a');
     await subject.setReadOnly(server, true);
@@ -175,7 +175,7 @@ function testFaults(subject: FaultyServer): void {
     expect(entries.map(({ ref }) => ref)).to.deep.equal(['d', 'first']);
   });
 
-  it('S06: refuses a record that cannot be read, and goes on with the others', async () => {
+  it('S06: refuses an unreadable record, and continues with the others', async () => {
     store = await subject.open(server.url);
     await prepare(store, 'a');
     await subject.spoil(server);
@@ -208,7 +208,7 @@ function testFaults(subject: FaultyServer): void {
     expect((await store.ledger.balance('a')).held).to.equal(20);
   });
 
-  it('S08: a connection that breaks is replaced, and what was on its way happens once, whether or not its answer was lost', async () => {
+  it('S08: a broken connection is replaced, and the change in progress is made once, even if its response was lost', async () => {
     const wire = await startTcpProxy(server.port);
     proxy = wire;
     store = await subject.open(throughProxy(wire.port), undefined, 5000);
@@ -220,7 +220,7 @@ function testFaults(subject: FaultyServer): void {
       await eventually(async () => expect((await near.ledger.balance('a')).held).to.equal(10 + round));
       wire.heal();
       expect(await outcomeOf(held)).to.equal('held');
-      // Reads on a connection that breaks are made again, those that come meanwhile wait.
+      // Reads on a broken connection are repeated; later reads wait until then.
       wire.dropAnswers();
       const [balance, again] = [store.ledger.balance('a'), store.ledger.entries('a', { limit: 5 })];
       await new Promise((resolve) => setImmediate(resolve));

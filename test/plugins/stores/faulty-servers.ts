@@ -6,15 +6,15 @@ import type { TestServer } from '../../support/processes/server-process.ts';
 import { startPostgresServer } from '../../support/stores/postgres-server.ts';
 import { askRedis, startRedisServer } from '../../support/stores/redis-server.ts';
 
-/** A kind of server, and how to hurt its data behind the store's back. */
+/** Kind of server, and operations that damage its data behind the store's back. */
 export interface FaultyServer {
   start(): Promise<TestServer>;
   open(url: string, log?: Log, timeoutMs?: number): Promise<Store>;
-  /** Deletes everything. */
+  /** Deletes all data. */
   empty(server: TestServer): Promise<void>;
-  /** Refuses changes, as a primary that became a replica does. */
+  /** Rejects writes, as a primary that became a replica does. */
   setReadOnly(server: TestServer, isReadOnly: boolean): Promise<void>;
-  /** Writes bytes that nobody can read into every document and account. */
+  /** Writes unreadable bytes into every document and account. */
   spoil(server: TestServer): Promise<void>;
 }
 
@@ -52,7 +52,7 @@ async function runSql(server: TestServer, text: string, isFirst = false): Promis
   const pool = new pg.Pool({ connectionString: server.url, max: 1 });
   pool.on('error', () => undefined);
   try {
-    // A server that was made read-only refuses even to be made writable again, unless the session says otherwise.
+    // A read-only server also rejects the change back, unless the session overrides the setting.
     if (!isFirst) await pool.query({ text: 'SET default_transaction_read_only = off' });
     await pool.query({ text });
   } finally {

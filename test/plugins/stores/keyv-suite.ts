@@ -4,8 +4,8 @@ import { expect } from 'chai';
 import Keyv, { type KeyvStoreAdapter } from 'keyv';
 
 /**
- * Runs Keyv's own test suite, which is written for vitest, under mocha: `expect` with the matchers it uses, and
- * `expect.assertions`. `open` makes a new adapter at every call, on the same data.
+ * Runs Keyv's own test suite, which is written for vitest, under mocha: `expect` with the matchers that it uses, and
+ * `expect.assertions`. `open` returns a new adapter on the same data at every call.
  */
 export function testWithKeyvSuite(title: string, open: () => KeyvStoreAdapter): void {
   const body = (run: typeof suite) => () => run(vitest as never, Keyv, open);

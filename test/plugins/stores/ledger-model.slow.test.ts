@@ -18,7 +18,7 @@ import { INITDB, POSTGRES, startPostgresServer } from '../../support/stores/post
 import { REDIS_SERVER, startRedisServer } from '../../support/stores/redis-server.ts';
 import { openStore, type StoreAddress } from '../../support/stores/store-race.ts';
 
-/** The ledger of a store against the model, step by step, and against its own books after steps that run together. */
+/** Compares a store's ledger with the model step by step, and with its own entries after concurrent steps. */
 function testAgainstModel(address: () => StoreAddress, numRuns: number): void {
   let store: Store;
   before(async () => {
@@ -41,9 +41,9 @@ function testAgainstModel(address: () => StoreAddress, numRuns: number): void {
       );
     };
 
-  it('answers and holds what the model does, whatever happens', testSteps(true));
-  // A store may put off what nobody asks for: then it must come to the same.
-  it('comes to the same when nobody looks in between', testSteps(false));
+  it('returns and stores the same as the model, whatever happens', testSteps(true));
+  // A store may defer work that no request needs; the result must be the same.
+  it('has the same result without reads in between', testSteps(false));
 
   const takeSteps = async (steps: readonly Step[], looks: boolean): Promise<void> => {
     const account = randomUUID();
@@ -70,7 +70,9 @@ function testAgainstModel(address: () => StoreAddress, numRuns: number): void {
     await checkReports(account, model.balances().spent, calls.length);
   };
 
-  /** Every grouping, over intervals that cut hours, comes to what was spent by so many calls. */
+  /**
+   * Checks that every grouping, over intervals that divide hours, adds up to the spent amount and the number of calls.
+   */
   const checkReports = async (account: string, spent: number, requests: number): Promise<void> => {
     const edges = [NOW - 1, NOW + 600_000, NOW + 1_800_000, NOW + 9_000_000, NOW + 900_000_000];
     for (const by of GROUPINGS) {

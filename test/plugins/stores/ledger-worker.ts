@@ -1,6 +1,7 @@
 /**
- * A process of its own that works on the ledger of a sqlite store: `node --import tsx ledger-worker.ts <{ folder } as JSON>`.
- * It does one operation and answers it, or makes calls one after the other, some at once, and tells what is acknowledged.
+ * Process that works on the ledger of a sqlite store: `node --import tsx ledger-worker.ts <{ folder } as JSON>`. It
+ * runs one operation and returns the result, or makes calls in sequence, some concurrently, and reports each
+ * acknowledgement.
  */
 import { openSqlite } from '../../../plugins/stores/sqlite/index.ts';
 import { reservation, settlement } from '../../conformance/store.ts';
@@ -9,7 +10,7 @@ export type LedgerOrder =
   | { readonly do: 'reserve' | 'settle'; readonly account: string; readonly requestId: string; readonly amount: number }
   | { readonly do: 'calls'; readonly account: string; readonly by: string; readonly count: number };
 
-/** What became of a call of `calls`, told at once: what was told has happened. */
+/** State of a call of `calls`, reported immediately after the store acknowledged it. */
 export interface Told {
   readonly id: string;
   readonly state: 'held' | 'settled' | 'released';
@@ -18,7 +19,7 @@ export interface Told {
 const { folder } = JSON.parse(process.argv[2] ?? '') as { readonly folder: string };
 const { ledger, close } = await openSqlite({ folder });
 
-/** The calls settle at 7 of 10, or are released, or stay. */
+/** Calls settle at 7 of 10, are released, or stay open. */
 async function call(account: string, id: string, n: number): Promise<void> {
   const tell = (state: Told['state']) => process.send?.({ told: { id, state } satisfies Told });
   if ((await ledger.reserve(reservation({ account, requestId: id, amount: 10 }))).outcome !== 'held') return;

@@ -5,7 +5,7 @@ const DAY = Date.UTC(2026, 0, 1);
 const HOUR_MS = 3_600_000;
 
 describe('the rollup of the memory store', () => {
-  /** One call an hour of each of these users. */
+  /** Adds one call per hour for each of these users. */
   const fill = (rollup: Rollup, hours: number, users: number): void => {
     for (let hour = 0; hour < hours; hour++)
       for (let user = 0; user < users; user++) rollup.add(DAY + hour * HOUR_MS + 1, [`user-${user}`], [1, 10]);
@@ -20,7 +20,7 @@ describe('the rollup of the memory store', () => {
     const rollup = new Rollup(100);
     fill(rollup, 24 * 60, 3);
     expect(sums(rollup)).to.deep.equal([24 * 60 * 3, 24 * 60 * 30]);
-    // A look is taken every thousand groups.
+    // The size is checked every thousand groups.
     expect(rollup.size).to.be.below(100 + 1000 + 3 * 24);
     expect(rollup.daysBefore).to.be.above(DAY + 30 * 24 * HOUR_MS);
     const hours = new Set([...rollup].map(([hour]) => hour));

@@ -18,23 +18,23 @@ import { INITDB, POSTGRES, startPostgresServer } from '../../support/stores/post
 import { askRedis, REDIS_SERVER, startRedisServer } from '../../support/stores/redis-server.ts';
 import { eventually } from '../../support/wait.ts';
 
-/** A mover without a timer: its rows stay until somebody reads, as those of a process that was killed. */
+/** Mover without a timer: its rows stay until the next read, like the rows of a killed process. */
 class StillMover extends JournalMover {
   override moveLater(): void {
-    // Never.
+    // Only reads move rows.
   }
 }
 
-/** A store on a server, and how to look at its journal. */
+/** Store on a server, with access to its journal. */
 interface Subject {
   readonly kind: string;
   start(): Promise<TestServer>;
-  /** Deletes all that is there. */
+  /** Deletes all data of the store. */
   empty(): Promise<void>;
   open(log?: Log): Promise<Store>;
-  /** A ledger of a process of its own that moves nothing unless it reads. */
+  /** Opens the ledger of a separate process that moves rows only when it reads. */
   openStill(): Promise<{ readonly ledger: Ledger; close(): Promise<void> }>;
-  /** Rows of the journal, and rows that were set aside. */
+  /** Number of rows in the journal, and of damaged rows. */
   rows(): Promise<readonly [journal: number, damaged: number]>;
   /** Changes the second row of the journal. */
   damage(how: (typeof DAMAGES)[number]): Promise<unknown>;
@@ -69,7 +69,7 @@ function testJournal(subject: Subject): void {
     await ledger.reserve(reservation({ account, requestId, amount: 20, floor: Number.NEGATIVE_INFINITY }));
     await ledger.settle(settlement({ account, requestId, amount: 10 }));
   };
-  /** Asserts that books, records, reports and sums of an account come to so many calls, each once. */
+  /** Asserts that books, records, reports and sums of an account contain this number of calls, each once. */
   const check = async (ledger: Ledger, calls: number, account = 'a'): Promise<void> => {
     expect(await ledger.balance(account)).to.include({ balance: -10 * calls, held: 0, spent: 10 * calls });
     const entries = await ledger.entries(account, { limit: 1000 });
@@ -89,14 +89,14 @@ function testJournal(subject: Subject): void {
     await check(ledger, 3);
   });
 
-  it('is moved without a reader, within moments', async () => {
+  it('is moved soon without a read', async () => {
     const { ledger } = await openStore();
     await call(ledger, 'r1');
     await eventually(async () => expect(await subject.rows()).to.deep.equal([0, 0]));
     await check(ledger, 1);
   });
 
-  it('of a process that was killed before the move is moved by the next one, each call once', async () => {
+  it('of a process that was killed before the move is moved by the next process, each call once', async () => {
     const first = await openStill();
     for (const id of ['r1', 'r2']) await call(first, id);
     expect(await subject.rows()).to.deep.equal([2, 0]);
@@ -110,7 +110,7 @@ function testJournal(subject: Subject): void {
     await check(ledger, 2);
   });
 
-  it('of two processes is moved by whichever reads, each call once', async () => {
+  it('of two processes is moved by the one that reads first, each call once', async () => {
     const [one, other] = [await openStore(), await openStill()];
     for (let round = 0; round < 5; round += 1)
       await Promise.all([
@@ -124,14 +124,14 @@ function testJournal(subject: Subject): void {
     await check(other, 10);
   });
 
-  it('is read whole, however long it is', async () => {
+  it('is read completely, whatever its length', async () => {
     const ledger = await openStill();
     for (let n = 0; n < 120; n += 1) await call(ledger, `r${n}`);
     await Promise.all(Array.from({ length: 180 }, (_, n) => call(ledger, `s${n}`)));
     await check(ledger, 300);
   });
 
-  it('takes a correction of a call whose first record is in it, too', async () => {
+  it('also accepts a correction of a call whose first record is in the journal', async () => {
     const ledger = await openStill();
     await ledger.reserve(reservation({ account: 'a', requestId: 'late', amount: 20, floor: -100, expiresAt: NOW - 1 }));
     expect(await ledger.sweep(NOW)).to.equal(1);
@@ -144,21 +144,21 @@ function testJournal(subject: Subject): void {
     expect((await ledger.entries('a', { limit: 10 })).map(({ amount }) => amount)).to.deep.equal([10, -20]);
   });
 
-  it('has records that are forgotten with the others, and their sums stay', async () => {
+  it('has records that are deleted with the others, and their sums stay', async () => {
     const ledger = await openStill();
     await ledger.reserve(reservation({ account: 'a', requestId: 'late', amount: 20, floor: -100, expiresAt: NOW - 1 }));
     await ledger.sweep(NOW);
     await call(ledger, 'r1');
     const hour = 3_600_000;
     expect(await ledger.forgetCalls(NOW + 2 * hour)).to.equal(2);
-    // A correction of a record that is forgotten changes the sums alone.
+    // A correction of a deleted record changes only the sums.
     await ledger.settle(settlement({ account: 'a', requestId: 'late', amount: 5 }));
     expect((await ledger.calls({ limit: 10 })).calls).to.deep.equal([]);
     const [row] = await ledger.report({ edges: [NOW - hour, NOW + 4 * hour], by: [] });
     expect([row?.requests, row?.cost]).to.deep.equal([2, 15n]);
   });
 
-  it('keeps records as they were written, whatever their texts are', async () => {
+  it('preserves records as they were written, whatever their texts are', async () => {
     const ledger = await openStill();
     const odd = 'a "quoted" \\ \u2028 text, 🦄, \t and \u0001';
     const facts = { ...FACTS, userId: odd, session: odd, tags: [odd], attempts: [{ target: odd, ms: 3, reason: odd }] };
@@ -170,7 +170,7 @@ function testJournal(subject: Subject): void {
     expect((await ledger.entries(odd, { limit: 10 })).map(({ ref }) => ref)).to.deep.equal([odd]);
   });
 
-  it('is in what is exported', async () => {
+  it('is part of the export', async () => {
     const ledger = await openStill();
     await call(ledger, 'r1');
     const store = await openStore();
@@ -180,7 +180,7 @@ function testJournal(subject: Subject): void {
   });
 
   for (const how of DAMAGES)
-    it(`sets a row aside that is ${how}, reports it, and moves the others`, async () => {
+    it(`moves a row that is ${how} to the damaged ones, reports it, and moves the others`, async () => {
       const first = await openStill();
       for (const id of ['r1', 'r2', 'r3']) await call(first, id);
       await subject.damage(how);
@@ -240,7 +240,7 @@ describeWith('the journal of the redis store', { 'redis-server': REDIS_SERVER },
     },
   });
 
-  it('moves a row whose key is of another kind to the damaged ones, and goes on', async () => {
+  it('moves a row whose key is of another kind to the damaged ones, and continues', async () => {
     const store = await openRedis({ url: server.url, timeoutMs: 5000 });
     await askRedis(server.port, 'SET', 'tollgate:{ledger}:entries:odd', 'no list');
     for (const account of ['odd', 'even']) {
@@ -311,7 +311,7 @@ describeWith('the journal of the postgres store', { postgres: POSTGRES, initdb: 
     const client = new pg.Pool({ connectionString: server.url, max: 1 });
     const run = async (text: string) => (await client.query({ text })).rows;
     await ledger.credit('a', 'c', 5, 'top-up', NOW);
-    // As another process in the middle of its move.
+    // Another process is in the middle of its move.
     await run(`BEGIN; SELECT pg_advisory_xact_lock(${MOVE_LOCK})`);
     let isRead = false;
     const read = ledger.entries('a', { limit: 10 }).finally(() => {

@@ -12,7 +12,7 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const floor = Number.NEGATIVE_INFINITY;
 
-/** Calls of many accounts at once, each in five of ten budgets in an order of its own; every tenth budget is new. */
+/** Concurrent calls of many accounts, each in five of ten budgets in its own order; every tenth budget is new. */
 async function race(stores: readonly Store[]): Promise<void> {
   const budgetsOf = (n: number): readonly BudgetHold[] =>
     [0, 1, 2, 3, 4].map((k) => ({ id: `race-${(n * 7 + k * (1 + (n % 3))) % 10}-${Math.floor(n / 50)}`, limit: 200 }));
@@ -33,7 +33,7 @@ async function race(stores: readonly Store[]): Promise<void> {
   expect(Math.max(...states.map(({ spent }) => spent))).to.be.at.most(200);
 }
 
-/** All calls that a query means, page by page, and how many pages that took. */
+/** Reads all calls of a query page by page; returns them with the number of pages. */
 async function readAll({ ledger }: Store, query: Omit<CallQuery, 'limit'>): Promise<[readonly CallRow[], number]> {
   const found: CallRow[] = [];
   let pages = 0;
@@ -46,7 +46,7 @@ async function readAll({ ledger }: Store, query: Omit<CallQuery, 'limit'>): Prom
   return [found, pages];
 }
 
-/** A call of long ago, of an account of its own. */
+/** Makes an old call of a separate account. */
 async function callOnce({ ledger }: Store, account: string): Promise<void> {
   const now = NOW - 60 * DAY_MS;
   await ledger.reserve(reservation({ account, requestId: 'one', floor, now }));
@@ -97,7 +97,7 @@ describeWith('the ledger in redis', { 'redis-server': REDIS_SERVER }, () => {
     expect(await credited).to.equal(true);
   });
 
-  it('keeps a window of a budget a month longer than anybody asks for it, and a total for ever', async () => {
+  it('keeps a window of a budget a month longer than it is read, and a total forever', async () => {
     const budgets = [
       { id: 'week', limit: 100, until: Date.now() + 7 * DAY_MS },
       { id: 'all', limit: 100 },
@@ -112,7 +112,7 @@ describeWith('the ledger in redis', { 'redis-server': REDIS_SERVER }, () => {
 
   it('finds a call among many, page by page, and forgets all of them without a trace', async () => {
     await callOnce(store, 'rare');
-    // Twelve thousand calls of somebody else, in twelve hours.
+    // Twelve thousand calls of another account, in twelve hours.
     await evaluate(`local facts = cjson.encode(${luaFacts()})
       for n = 0, 11999 do
         local at = ${NOW} - math.floor(n / 1000) * ${HOUR_MS} - n % 1000
@@ -174,7 +174,7 @@ describeWith('the ledger in postgres', { postgres: POSTGRES, initdb: INITDB }, (
     expect(await credited).to.equal(true);
   });
 
-  it('keeps a window of a budget a month longer than anybody asks for it, and a total for ever', async () => {
+  it('keeps a window of a budget a month longer than it is read, and a total forever', async () => {
     const budgets = [
       { id: 'week', limit: 100, until: NOW },
       { id: 'all', limit: 100 },
@@ -188,7 +188,7 @@ describeWith('the ledger in postgres', { postgres: POSTGRES, initdb: INITDB }, (
   });
 
   it('charges a call whose names are as long as they may be, in any script', async () => {
-    // No text that compresses: an index takes 2,704 bytes.
+    // Text that does not compress: an index entry is limited to 2,704 bytes.
     const word = (seed: number): string =>
       String.fromCodePoint(
         ...Array.from({ length: 199 }, (_, n) => 0x4e00 + (((n + 1) * (seed + 7919) * 31_337) % 20_000)),

@@ -11,7 +11,7 @@ import { captureTerminal } from '../../support/processes/plugin-command.ts';
 import { writeSqliteFixture } from '../../support/stores/sqlite-fixture.ts';
 
 const LONG = `user-${'x'.repeat(250)}`;
-/** What both fixtures come to, in nano-dollars. */
+/** Totals of both fixtures, in nano-dollars. */
 const ADA = { balance: 24_483_292_000, held: 700_000, spent: 16_708_000, credited: 24_500_000_000 };
 const EVER = [0, 1_900_000_000_000];
 
@@ -19,7 +19,7 @@ async function entriesOf(store: Store, account: string): Promise<readonly Ledger
   return store.ledger.entries(account, { limit: 100 });
 }
 
-/** Asserts that a store has what the fixtures have: sums, books, records, reports, requests. */
+/** Asserts that a store contains the fixtures' data: sums, entries, records, reports, requests. */
 async function checkBooks(store: Store, end: number): Promise<void> {
   const { ledger } = store;
   expect(await ledger.balance('ada')).to.include(ADA);
@@ -41,7 +41,7 @@ async function checkBooks(store: Store, end: number): Promise<void> {
     ['ada', BigInt(ADA.spent)],
     [(await ledger.calls({ limit: 1, session: 's1', account: LONG })).calls[0]?.account, 300_000n],
   ]);
-  // A request that ended stays ended, an open one is settled once, one that was swept is corrected.
+  // A finished request stays finished, an open one is settled once, and a swept one is corrected.
   const now = Math.max(end, Date.now());
   const again = { amount: 1, floor: 0, expiresAt: now + 60_000, facts: FACTS, now };
   for (const requestId of ['released', 'open', 'swept'])

@@ -36,7 +36,7 @@ describe('the journal of the sqlite store', () => {
     await ledger.reserve(reservation({ account, requestId, amount: 20, floor: Number.NEGATIVE_INFINITY }));
     await ledger.settle(settlement({ account, requestId, amount: 10 }));
   };
-  /** Asserts that books, records, reports and sums of an account come to so many calls, each once. */
+  /** Asserts that entries, records, reports and sums of an account match this number of calls, each counted once. */
   const check = async (ledger: Ledger, calls: number, account = 'a'): Promise<void> => {
     expect(await ledger.balance(account)).to.include({ balance: -10 * calls, held: 0, spent: 10 * calls });
     expect(await ledger.entries(account, { limit: 1000 })).to.have.length(calls);
@@ -67,7 +67,7 @@ describe('the journal of the sqlite store', () => {
     const first = openLedger();
     for (const id of ['r1', 'r2']) await call(first.ledger, id);
     expect(rowsOf('journal')).to.equal(2);
-    // The first never moves again: as after a kill.
+    // The first store is abandoned, as after a kill.
     const next = await openSqlite({ folder });
     await check(next.ledger, 2);
     for (const requestId of ['r1', 'r2']) {
@@ -81,7 +81,7 @@ describe('the journal of the sqlite store', () => {
     await next.close();
   });
 
-  it('of two processes on one file is moved by whichever reads, each call once', async () => {
+  it('of two processes on one file is merged by either reader, each call once', async () => {
     const other = await openSqlite({ folder });
     const { ledger } = openLedger();
     for (let round = 0; round < 5; round += 1)
@@ -96,7 +96,7 @@ describe('the journal of the sqlite store', () => {
     await other.close();
   });
 
-  it('takes a correction of a call whose first record is in it, too', async () => {
+  it('also accepts a correction of a call whose first record is in it', async () => {
     const { ledger } = openLedger();
     await ledger.reserve(reservation({ account: 'a', requestId: 'late', amount: 20, floor: -100, expiresAt: NOW - 1 }));
     expect(await ledger.sweep(NOW)).to.equal(1);

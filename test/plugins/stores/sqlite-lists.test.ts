@@ -11,7 +11,7 @@ import { useTempFolder } from '../../support/folders.ts';
 
 const CALLS = 60_000;
 
-/** Calls of five keys; the three oldest are another one's. */
+/** Calls of five keys; the three oldest belong to another key. */
 function callOf(n: number): CallFacts {
   if (n < 3) return { ...FACTS, userId: 'rare', key: 'rare', session: 'rare', requestId: 'rare', model: 'rare' };
   return {
@@ -28,7 +28,7 @@ describe('lists and reports of a sqlite store with many calls', () => {
   const folder = useTempFolder('sqlite-lists');
   let database: Database;
   let ledger: Pick<Ledger, 'calls' | 'report'>;
-  /** How many records each statement was allowed to look at. */
+  /** Limits of records that each statement may scan. */
   let looked: number[] = [];
 
   before(async () => {
@@ -70,7 +70,7 @@ describe('lists and reports of a sqlite store with many calls', () => {
     };
   }
   const idsOf = ({ calls }: CallPage) => calls.map(({ id }) => id);
-  /** How often the event loop turned while something was done. */
+  /** Number of event loop turns during the work. */
   const turnsDuring = async (work: Promise<unknown>): Promise<number> => {
     let turns = 0;
     let isDone = false;
@@ -92,14 +92,14 @@ describe('lists and reports of a sqlite store with many calls', () => {
     { requestId: 'rare' },
     { account: 'rare', key: 'rare' },
   ])
-    it(`E27: looks at no call of others for ${JSON.stringify(filter)}`, async () => {
+    it(`E27: reads no call of others for ${JSON.stringify(filter)}`, async () => {
       const page = await ledger.calls({ ...filter, limit: 50 });
       expect(idsOf(page)).to.deep.equal(['call_2', 'call_1', 'call_0']);
       expect(page.next).to.equal(undefined);
       expect(looked).to.have.length(1);
     });
 
-  it('E27: a page looks at a bounded number of calls where no index helps, and its cursor goes on behind them', async () => {
+  it('E27: a page reads a limited number of calls without an index, and its cursor continues after them', async () => {
     const page = await ledger.calls({ model: 'rare', limit: 50 });
     expect(page.calls).to.deep.equal([]);
     expect(page.next).to.be.a('string');
@@ -138,12 +138,12 @@ describe('lists and reports of a sqlite store with many calls', () => {
     expect(turns).to.be.at.least(5);
   });
 
-  it('E27: a report of one session reads that session alone', async () => {
+  it('E27: a report of one session reads only that session', async () => {
     const [row] = await ledger.report({ edges: [NOW, NOW + CALLS], by: ['user'], session: 'rare' });
     expect([row?.user, row?.requests, row?.cost]).to.deep.equal(['rare', 3, 3n]);
   });
 
-  it('E27: each list and report of an index searches it, and sorts nothing but what it found', () => {
+  it('E27: each list and report of an index searches it, and sorts only its results', () => {
     const prepared: string[] = [];
     prepareCalls({
       ...{ exec: () => undefined, close: () => undefined },
@@ -157,7 +157,7 @@ describe('lists and reports of a sqlite store with many calls', () => {
         .filter((text) => text.includes(mark))
         .map((text) => database.prepare(`EXPLAIN QUERY PLAN ${text}`).all())
         .map((plan) => plan.map((row) => String(row['detail'])).join('\n'));
-    // Both ends of what is read are found by a search: pages and pieces, in that order, with the one that looks for an end.
+    // Both ends of the range are found by a search: pages and pieces, in that order, with the search for an end.
     const [before, between, behind] = [
       'at>? AND (at,n)<(?,?)',
       '(at,n)>(?,?) AND (at,n)<(?,?)',

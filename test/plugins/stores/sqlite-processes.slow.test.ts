@@ -11,7 +11,7 @@ import type { LedgerOrder, Told } from './ledger-worker.ts';
 const SCRIPT = fileURLToPath(new URL('./ledger-worker.ts', import.meta.url));
 const CREDIT = 1_000_000;
 
-/** A process of its own that works on the store's ledger. */
+/** Separate process that works on the store's ledger. */
 class Neighbour {
   readonly told = new Map<string, Told['state']>();
   onTold: () => void = () => undefined;
@@ -79,7 +79,10 @@ describe('a process that shares its sqlite store with others', () => {
     await Promise.all(neighbours.splice(0).map((neighbour) => neighbour.kill()));
   });
 
-  /** All entries of the account, after checking the books: one entry a charge, their sum the balance, and all of it used. */
+  /**
+   * Returns all entries of the account after these checks: one entry per charge, their sum equals the balance, and the
+   * credit is used up.
+   */
   const readBooks = async (ledger: Ledger): Promise<readonly LedgerEntry[]> => {
     const all: LedgerEntry[] = [];
     for (let page: readonly LedgerEntry[] = []; all.length === 0 || page.length > 0; all.push(...page)) {
@@ -136,12 +139,12 @@ describe('a process that shares its sqlite store with others', () => {
     }
     expect(await working).to.equal(3000);
     const { held, spent } = await ledger.balance('a');
-    // Of five calls three are settled at 7, one is released and one stays held at 10.
+    // Three of five calls are settled at 7, one is released and one stays held at 10.
     expect({ held, spent }).to.deep.equal({ held: 6000, spent: 1800 * 7 + 300 * 3 });
     expect((await readBooks(ledger)).length).to.equal(1 + 1800 + 300);
   });
 
-  it('sees money that another process credits, and the other one sees what it reserved', async () => {
+  it('sees credits of another process, which sees its reservations', async () => {
     const neighbour = startNeighbour();
     const reserve = (requestId: string, amount: number) =>
       neighbour.ask({ do: 'reserve', account: 'b', requestId, amount });
@@ -160,7 +163,7 @@ describe('a process that shares its sqlite store with others', () => {
     expect(sums(await ledger.balance('b'))).to.deep.equal({ balance: 80, held: 0, spent: 20 });
   });
 
-  it('keeps no other process waiting while it is stopped, and what it reserved stays reserved', async () => {
+  it('delays no other process while it is stopped, and its reservations stay', async () => {
     const neighbour = startNeighbour();
     expect(await neighbour.ask({ do: 'reserve', account: 'a', requestId: 'r1', amount: CREDIT - 10 })).to.equal('held');
     await neighbour.kill('SIGSTOP');

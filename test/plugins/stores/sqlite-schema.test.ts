@@ -23,7 +23,7 @@ describe('the schema of the sqlite store', () => {
   const newest = MIGRATIONS.at(-1)?.version ?? 0;
   const versionOf = (of: Database) => of.prepare('PRAGMA user_version').get()?.['user_version'];
   const openErrorOf = (promise: Promise<unknown>) => promise.then(() => undefined).catch((error) => error);
-  /** Leaves a file that holds money and says that another version made it. */
+  /** Creates a file of another version that contains money. */
   const leaveFile = async (version: number): Promise<void> => {
     const store = await openSqlite({ folder });
     await store.ledger.credit('a', 'first', 5, 'top-up', NOW);
@@ -32,7 +32,7 @@ describe('the schema of the sqlite store', () => {
     file.exec(`PRAGMA user_version=${version}`);
     closeDatabase(file);
   };
-  /** All files but SQLite's index of its write-ahead log, which whoever opens the file makes anew. */
+  /** All files except the index of SQLite's write-ahead log, which is rebuilt at every opening. */
   const readFiles = () =>
     readdirSync(folder)
       .filter((name) => !name.endsWith('-shm'))
@@ -50,9 +50,9 @@ describe('the schema of the sqlite store', () => {
   });
 
   for (const version of [1, 2, 3, 5, 6])
-    it(`of version ${version}, which was not released, is refused with what to do, and nothing of it is touched`, async () => {
+    it(`of version ${version}, which was not released, is refused with the remedy, and is not modified`, async () => {
       await leaveFile(version);
-      // The first build kept charges that were not in its tables yet in a file of its own.
+      // The first version wrote charges that were not yet in its tables to a separate file.
       writeFileSync(path.join(folder, 'tollgate.journal'), 'tollgate journal 1\n');
       const before = readFiles();
       const error = await openErrorOf(openSqlite({ folder }));
@@ -63,7 +63,7 @@ describe('the schema of the sqlite store', () => {
       expect(readFiles()).to.deep.equal(before);
     });
 
-  it('of a newer version is refused with what to do, and nothing of it is touched', async () => {
+  it('of a newer version is refused with the remedy, and is not modified', async () => {
     await leaveFile(99);
     const before = readFiles();
     const error = await openErrorOf(openSqlite({ folder }));
@@ -85,7 +85,7 @@ describe('the schema of the sqlite store', () => {
     });
   });
 
-  it('stays as it was when a step fails', async () => {
+  it('stays unchanged when a step fails', async () => {
     await leaveFile(newest);
     database = await openDatabase({ folder });
     const file = database;

@@ -23,11 +23,11 @@ export interface Answer {
 export interface AgentGateway {
   readonly url: string;
   readonly store: Store;
-  /** Everything that was logged, as text. */
+  /** All log output as text. */
   readonly logged: () => string;
   post(path: string, body: unknown, user?: string): Promise<Answer>;
   delete(path: string, user?: string): Promise<Answer>;
-  /** The events of a streamed answer. */
+  /** Events of a streamed response. */
   stream(
     path: string,
     body: object,
@@ -40,12 +40,12 @@ export interface Setup {
   // biome-ignore lint/suspicious/noExplicitAny: a plugin of any config
   readonly plugins: readonly { readonly plugin: Plugin<any>; readonly config: object; readonly instance?: string }[];
   readonly model: Pick<ScriptedModel, 'chat'>;
-  /** Agents as third-party plugins publish them. */
+  /** Agents in the form that third-party plugins publish. */
   readonly agents?: readonly AgentDefinition[];
   readonly store?: Store;
 }
 
-/** Agent plugins behind core's own router on a loopback port, with a scripted model instead of the pipeline. */
+/** Agent plugins behind core's own router on a loopback port, with a scripted model in place of the call pipeline. */
 export async function openAgentGateway({ plugins, model, agents = [], store: given }: Setup): Promise<AgentGateway> {
   const registry = new Registry();
   const log = createSilentLog();

@@ -4,15 +4,15 @@ import { type ChatRequest, isGatewayError } from '../../../contract/index.ts';
 import { type Rule, type ScriptedModel, scriptModel } from './scripted-model.ts';
 
 export interface ModelServer {
-  /** Ends in `/v1`. */
+  /** URL that ends in `/v1`. */
   readonly url: string;
   readonly model: ScriptedModel;
-  /** Requests that are being answered now. */
+  /** Number of open requests. */
   readonly open: () => number;
   close(): Promise<void>;
 }
 
-/** A {@link scriptModel} behind OpenAI's wire on a loopback port: a vendor for the real pipeline. */
+/** Vendor with OpenAI's format on a loopback port, with a {@link scriptModel} behind it, for the real call pipeline. */
 export async function startModelServer(rules: readonly Rule[]): Promise<ModelServer> {
   const model = scriptModel(rules);
   let open = 0;

@@ -11,13 +11,13 @@ import { type UpdateDeps, type UpdateResult, updateIndex } from '../../../plugin
 import type { UpdateJob } from '../../../plugins/agents/rag/update-job.ts';
 import { embedWords } from '../../../plugins/providers/echo/index.ts';
 
-/** Vectors as the echo provider makes them. */
+/** Vectors in the format of the echo provider. */
 export const embedHashes = (text: string): Float32Array => normalise(embedWords(text, 384));
 
-/** What everybody may find where no folder has a rule. */
+/** Scope of all users without rules on folders. */
 export const EVERYTHING: Scope = Object.freeze({ folders: new Set(['']), includes: () => true });
 
-/** A folder of documents and an index of it, without a gateway. */
+/** Folder of documents and its index, without a gateway. */
 export interface TestIndex {
   readonly documents: string;
   readonly job: UpdateJob;
@@ -26,10 +26,10 @@ export interface TestIndex {
   write(files: Readonly<Record<string, string | Uint8Array>>): void;
   /** Updates the index in this process. */
   update(job?: Partial<UpdateJob>, deps?: Partial<UpdateDeps>): Promise<UpdateResult>;
-  /** Why files have no passages. */
+  /** Reasons why files have no passages. */
   errors(): Readonly<Record<string, string>>;
   sources(query: string, scope?: Scope): readonly string[];
-  /** The best passage for a query by words. */
+  /** Best passage for a query by words. */
   first(query: string): Passage | undefined;
   searchBoth(query: string, model: string, scope?: Scope): Promise<readonly Hit[]>;
   close(): void;
@@ -81,7 +81,7 @@ export async function openTestIndex(folder: string): Promise<TestIndex> {
   };
 }
 
-/** A PDF with a page for each text, and an information dictionary with a title. */
+/** PDF with a page per text, and an information dictionary with a title. */
 export function makePdf(title: string, pages: readonly string[]): Buffer {
   const kids = pages.map((_, at) => `${5 + at * 2} 0 R`).join(' ');
   const objects = [
@@ -110,7 +110,7 @@ export function makePdf(title: string, pages: readonly string[]): Buffer {
   return Buffer.from(file, 'latin1');
 }
 
-/** The tables of index version 2. */
+/** Tables of index version 2. */
 const FORMER_TABLES = `
 CREATE TABLE files (source TEXT PRIMARY KEY, stamp TEXT NOT NULL, hash TEXT NOT NULL, recipe TEXT NOT NULL, fault TEXT) STRICT;
 CREATE TABLE chunks (id INTEGER PRIMARY KEY AUTOINCREMENT, source TEXT NOT NULL, nth INTEGER NOT NULL, title TEXT NOT NULL, location TEXT NOT NULL, text TEXT NOT NULL, vector TEXT) STRICT;
@@ -130,7 +130,7 @@ interface FormerVector {
   readonly vector: Float32Array;
 }
 
-/** An index as version 2 of it was, with one passage, and any number in its place of the version. */
+/** Creates an index of version 2 with one passage, and writes any number as its version. */
 export async function makeFormerIndex(
   folder: string,
   version: number,

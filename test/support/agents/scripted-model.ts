@@ -1,28 +1,28 @@
 import type { CallContext, ChatRequest, ChatResponse, FinishReason } from '../../../contract/index.ts';
 
-/** What a scripted model says: text, an object (as JSON), an error to throw, or a function of the request. */
+/** Reply of a scripted model: a text, an object (sent as JSON) or an error to throw. */
 export type Reply = string | object | Error;
 
 export interface Rule {
-  /** The schema the request asks for: `assignments` (router), `report` (specialist), `result` (writer). */
+  /** Schema in the request: `assignments` (router), `report` (specialist), `result` (writer). */
   readonly asked?: string;
-  /** Must occur in the system message. */
+  /** Text that the system message must contain. */
   readonly system?: string;
-  /** Must occur in the last user message. */
+  /** Text that the last user message must contain. */
   readonly user?: string;
   readonly model?: string;
-  /** How often the rule answers; without end unless told. */
+  /** Maximum number of uses of the rule. Default: unlimited. */
   readonly times?: number;
   readonly reply: Reply | ((request: ChatRequest) => Reply);
   readonly finish?: FinishReason;
-  /** Waits for this before it answers; aborting ends the wait. */
+  /** Waits for this before the reply; an abort ends the wait. */
   readonly after?: Promise<unknown>;
 }
 
 export interface MadeCall {
   readonly request: ChatRequest;
   readonly context: CallContext;
-  /** What the caller paid for. */
+  /** True if a reply was sent, which the caller pays. */
   answered: boolean;
   aborted: boolean;
 }
@@ -32,7 +32,7 @@ export interface ScriptedModel {
   chat(request: ChatRequest, context: CallContext): Promise<ChatResponse>;
 }
 
-/** A model that answers by the first rule that matches; a request without a rule fails the test. Tokens are words. */
+/** Model that replies by the first matching rule. A request without a rule fails the test. Tokens are words. */
 export function scriptModel(rules: readonly Rule[]): ScriptedModel {
   const calls: MadeCall[] = [];
   const used = new Map<Rule, number>();
@@ -53,7 +53,7 @@ export function scriptModel(rules: readonly Rule[]): ScriptedModel {
   };
 }
 
-/** The name of the schema a request asks for; `text` when it asks for none. */
+/** Name of the schema in a request; `text` if it has none. */
 export function askedFor(request: ChatRequest): string {
   const format = request.response_format;
   if (format?.type === 'json_schema') return format.json_schema.name;

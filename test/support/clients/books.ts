@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { eventually } from '../wait.ts';
 
-/** What a user sees of an account over HTTP, in micro-dollars. */
+/** Balance of an account as users see it over HTTP, in micro-dollars. */
 export interface Books {
   readonly balance: number;
   readonly held: number;
@@ -16,7 +16,7 @@ export async function readBalance(url: string, key: string): Promise<Record<keyo
   return (await response.json()) as Record<keyof Books, string>;
 }
 
-/** As {@link readBalance}, in whole micro-dollars: for calls that cost such. */
+/** Reads the balance in whole micro-dollars, for calls with such costs; see {@link readBalance}. */
 export async function readBooks(url: string, key: string): Promise<Books> {
   const body = await readBalance(url, key);
   const micro = (text: string): number => Math.round(Number(text) * 1_000_000);
@@ -28,7 +28,7 @@ export async function readBooks(url: string, key: string): Promise<Books> {
   };
 }
 
-/** The books once nothing is held any more. */
+/** Balance after all reservations were released. */
 export function settledBooks(url: string, key: string): Promise<Books> {
   return eventually(async () => {
     const books = await readBooks(url, key);

@@ -1,33 +1,33 @@
 import { randomInt } from 'node:crypto';
 
-/** What a browser does with redirects and cookies, without one. */
+/** Response after redirects and cookies were handled as in a browser. */
 export interface Visited {
   readonly status: number;
   readonly url: URL;
   readonly headers: Headers;
   readonly text: string;
-  /** The addresses on the way, the last one included. */
+  /** All visited URLs, including the last one. */
   readonly trail: readonly URL[];
 }
 
 export interface Browser {
-  /** Goes to an address as a person does, and along its redirects; stops before one that `stopAt` says. */
+  /** Visits a URL as a person does, and follows redirects; stops before one that `stopAt` matches. */
   visit(url: string | URL, stopAt?: (url: URL) => boolean): Promise<Visited>;
-  /** A request of a page's script, which follows no redirect. */
+  /** Request of a page's script; follows no redirect. */
   send(url: string, init?: RequestInit): Promise<Response>;
-  /** The cookies of a host, as `name=value; …`. */
+  /** Cookies of a host, as `name=value; …`. */
   cookies(url: string): string;
-  /** The whole `set-cookie` headers that came, in order. */
+  /** Received `set-cookie` headers, complete and in order. */
   readonly set: readonly string[];
-  /** Puts a cookie there, as somebody else might. */
+  /** Sets a cookie, as an attacker might. */
   plant(url: string, cookie: string): void;
 }
 
 const MAX_REDIRECTS = 20;
 
-/** A browser of an address of its own, for gateways that trust one proxy. */
+/** Browser with its own IP address, for gateways that trust one proxy. */
 export function openBrowser(address = `198.51.100.${randomInt(256)}`): Browser {
-  // By host and port, so that two servers of a test do not meet.
+  // Keyed by host and port, so that two servers of a test stay separate.
   const jars = new Map<string, Map<string, { value: string; path: string }>>();
   const set: string[] = [];
 
@@ -87,7 +87,7 @@ export function openBrowser(address = `198.51.100.${randomInt(256)}`): Browser {
   };
 }
 
-/** The JSON of a response. */
+/** Parses the JSON of a response. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into responses of every shape
 export function bodyOf(response: Response): Promise<any> {
   return response.json();

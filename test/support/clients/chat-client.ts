@@ -1,4 +1,4 @@
-/** A client of chat completions that puts streams together as careless SDKs do: what comes twice is there twice. */
+/** Client of chat completions that combines streams as careless SDKs do: duplicates stay. */
 import { expect } from 'chai';
 import type { ChatChunk, ChatResponse, Usage } from '../../../contract/index.ts';
 import type { IngressRig } from '../gateways/ingress-rig.ts';
@@ -17,13 +17,13 @@ export interface ReceivedChat {
   readonly finish: readonly string[];
   readonly usage: Usage | undefined;
   readonly headers: Headers;
-  /** The message whole, or the deltas of the stream. */
+  /** The complete message, or the deltas of the stream. */
   readonly parts: readonly Record<string, unknown>[];
-  /** The frames of a stream, as they came. */
+  /** Frames of a stream, unchanged. */
   readonly frames: readonly string[];
 }
 
-/** Sends a chat, whole or streamed, and receives all of it. */
+/** Sends a chat and receives its response, as JSON or as a stream. */
 export async function receiveChat(
   rig: IngressRig,
   body: { readonly model: string; readonly stream?: boolean; readonly [field: string]: unknown },
@@ -81,8 +81,8 @@ function readStream(text: string, headers: Headers): ReceivedChat {
 }
 
 /**
- * Responds with a body, or with the events of a stream where the request asks for one, `cut` bytes at a time. The last event waits
- * for `isLastDue`.
+ * Sends a body, or the events of a stream if the request has `stream`, `cut` bytes at a time. The last event waits for
+ * `isLastDue`.
  */
 export function vendorScript(
   whole: object,
@@ -113,7 +113,7 @@ function pieces(bytes: Buffer, size: number): readonly Buffer[] {
   return Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) => bytes.subarray(at * size, (at + 1) * size));
 }
 
-/** A whole completion of OpenAI's wire. */
+/** Complete response in OpenAI's format. */
 export function completion(
   message: object,
   finish: string,
@@ -126,7 +126,7 @@ export function completion(
   };
 }
 
-/** The events of a stream of OpenAI's wire: one for each delta, then the finish, the usage and the end. */
+/** Events of a stream in OpenAI's format: one per delta, then the finish, the usage and the end. */
 export function completionEvents(deltas: readonly object[], finish: string): readonly (object | string)[] {
   const frame = {
     id: 'chatcmpl-vendor',

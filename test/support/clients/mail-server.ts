@@ -3,25 +3,25 @@ import net from 'node:net';
 import tls from 'node:tls';
 import { type Certificate, createSelfSigned } from '../identity/self-signed.ts';
 
-/** A mail as the server got it. */
+/** Mail that the server received. */
 export interface GotMail {
   readonly from: string;
   readonly to: readonly string[];
   readonly data: string;
   readonly isEncrypted: boolean;
-  /** `user:password`, when the client signed in. */
+  /** `user:password`, if the client signed in. */
   readonly credential: string | undefined;
 }
 
-/** A mail server on the loopback that speaks as much SMTP as a client of it needs (RFC 5321, 3207, 4954). */
+/** Mail server on the loopback with the SMTP commands that a client needs (RFC 5321, 3207, 4954). */
 export interface MailServer {
   readonly port: number;
-  /** Its certificate, for `localhost`. */
+  /** Certificate for `localhost`. */
   readonly ca: string;
   readonly mails: readonly GotMail[];
-  /** The commands that came without TLS. */
+  /** Commands received without TLS. */
   readonly inTheClear: readonly string[];
-  /** What the next `RCPT` are answered. */
+  /** Sets the replies to the next `RCPT` commands. */
   refuse(...replies: readonly string[]): void;
   close(): Promise<void>;
 }

@@ -5,21 +5,21 @@ import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { eventually } from '../wait.ts';
 
-/** A request that a receiver of notices got. */
+/** Request that a receiver of notices received. */
 export interface GotNotice {
   readonly headers: http.IncomingHttpHeaders;
   readonly text: string;
-  /** The body as JSON. */
+  /** Body as JSON. */
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** A server on the loopback that keeps the notices it is sent. */
+/** Server on the loopback that stores received notices. */
 export interface NoticeReceiver {
   readonly url: string;
   readonly got: readonly GotNotice[];
-  /** The statuses of the next responses; 204 after them. 0 never responds. */
+  /** Sets the statuses of the next responses, then 204. 0 never responds. */
   respond(...statuses: readonly number[]): void;
-  /** Waits until there are so many of a type, and returns those, each with its signature checked. */
+  /** Waits for `count` notices of a type, checks their signatures and returns them. */
   verified(type: string, secret: string, count?: number): Promise<readonly GotNotice['body'][]>;
   close(): Promise<void>;
 }

@@ -4,20 +4,20 @@ import type { MessagesRequest } from '../../../plugins/formats/anthropic/types.t
 import { readMessagesStream } from '../formats/messages-grammar.ts';
 import type { IngressRig } from '../gateways/ingress-rig.ts';
 
-/** A message of a gateway, the same fields whether it came whole or as a stream. */
+/** Message of a gateway, with the same fields for JSON and for a stream. */
 export interface ReceivedMessage {
   readonly id: unknown;
   readonly content: readonly JsonObject[];
   readonly stop: JsonObject;
   readonly usage: JsonObject;
-  /** Of the first event, in a stream. */
+  /** Usage in the first event of a stream. */
   readonly firstUsage?: JsonObject;
   readonly headers: Headers;
 }
 
 export const LOOK = { name: 'look', input_schema: { type: 'object', properties: { at: { type: 'string' } } } } as const;
 
-/** Posts a body for this model: one user message and a tool, unless `fields` says otherwise. */
+/** Posts a body for this model, by default with one user message and a tool. */
 export function postMessages(
   { gateway }: IngressRig,
   model: string,
@@ -25,11 +25,11 @@ export function postMessages(
   headers: Readonly<Record<string, string>> = {},
 ): Promise<Response> {
   const body = { model, max_tokens: 1000, messages: [{ role: 'user', content: 'Hi' }], tools: [LOOK], ...fields };
-  // The query is Claude Code's.
+  // Claude Code sends this query.
   return gateway.post('/v1/messages?beta=true', body, { 'anthropic-version': '2023-06-01', ...headers });
 }
 
-/** Posts, and reads the message; a stream must be grammatical. */
+/** Posts a body and reads the message; a stream must be grammatical. */
 export async function receiveMessage(...given: Parameters<typeof postMessages>): Promise<ReceivedMessage> {
   const response = await postMessages(...given);
   const text = await response.text();

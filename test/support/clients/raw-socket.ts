@@ -1,8 +1,8 @@
-/** Connections to a gateway, for what no client of HTTP sends. */
+/** Connections to a gateway, for data that no HTTP client sends. */
 import { once } from 'node:events';
 import net from 'node:net';
 
-/** A connection; its errors are passed over, for what counts is what came and when it was closed. */
+/** Opens a connection. Its errors are ignored, because tests check the received data and the time of the close. */
 export async function connectTo(url: string): Promise<net.Socket> {
   const socket = net.connect(Number(new URL(url).port), '127.0.0.1');
   socket.on('error', () => {});
@@ -10,7 +10,7 @@ export async function connectTo(url: string): Promise<net.Socket> {
   return socket;
 }
 
-/** All that comes until the other side closes. */
+/** Reads all data until the other side closes. */
 export async function readToEnd(socket: net.Socket): Promise<string> {
   let text = '';
   socket.on('data', (bytes) => {

@@ -1,25 +1,25 @@
-/** A websocket client that sends whatever bytes a test wants; the frames that a proper library would never send. */
+/** Websocket client that sends arbitrary bytes, including frames that a correct library never sends. */
 import { once } from 'node:events';
 import net from 'node:net';
 import { until } from '../wait.ts';
 
-/** The operation codes of frames. Source: RFC 6455, section 5.2 */
+/** Operation codes of frames. Source: RFC 6455, section 5.2 */
 export const OPCODE = Object.freeze({ continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 });
 
 export interface FrameOptions {
   readonly opcode?: number;
-  /** Whether it is the last fragment. */
+  /** True for the last fragment. */
   readonly isFinal?: boolean;
   readonly isMasked?: boolean;
-  /** The length that the frame announces, where it is not that of its payload. */
+  /** Announced length, if it differs from that of the payload. */
   readonly announced?: bigint;
-  /** The three reserved bits. */
+  /** Reserved bits of the frame, three in number. */
   readonly reserved?: number;
 }
 
 const MASK = Buffer.from([0x12, 0x34, 0x56, 0x78]);
 
-/** The bytes of one frame. */
+/** Bytes of one frame. */
 export function frameOf(payload: string | Buffer, options: FrameOptions = {}): Buffer {
   const { opcode = OPCODE.text, isFinal = true, isMasked = true, reserved = 0 } = options;
   const data = Buffer.from(payload);
@@ -31,7 +31,7 @@ export function frameOf(payload: string | Buffer, options: FrameOptions = {}): B
   return Buffer.concat([first, size, MASK, masked]);
 }
 
-/** The length of a frame in 7, 16 or 64 bits. */
+/** Length of a frame in 7, 16 or 64 bits. */
 function sizeOf(length: bigint, bit: number): Buffer {
   if (length < 126n) return Buffer.from([bit | Number(length)]);
   const size = Buffer.alloc(length < 65_536n ? 3 : 9, bit | (length < 65_536n ? 126 : 127));
@@ -40,7 +40,7 @@ function sizeOf(length: bigint, bit: number): Buffer {
   return size;
 }
 
-/** A connection after its handshake. */
+/** Connection after its handshake. */
 export class RawWebSocket {
   readonly socket: net.Socket;
   #received = Buffer.alloc(0);
@@ -57,7 +57,7 @@ export class RawWebSocket {
     });
   }
 
-  /** Opens one; `url` is the gateway's. */
+  /** Opens a websocket; `url` is the gateway's. */
   static async open(url: string, path: string, key: string): Promise<RawWebSocket> {
     const socket = net.connect(Number(new URL(url).port), '127.0.0.1');
     await once(socket, 'connect');
@@ -77,12 +77,12 @@ export class RawWebSocket {
     return this.socket.write(frameOf(payload, options));
   }
 
-  /** Whole text frames so far. */
+  /** Complete text frames so far. */
   texts(): readonly string[] {
     return this.#frames().flatMap(({ opcode, data }) => (opcode === OPCODE.text ? [data.toString('utf8')] : []));
   }
 
-  /** The code of the close frame that came; 1006 when the connection ended without one. */
+  /** Code of the received close frame; 1006 if the connection ended without one. */
   async closeCode(withinMs?: number): Promise<number> {
     await until('it is closed', () => this.isClosed || this.#closeFrame() !== undefined, withinMs);
     return this.#closeFrame()?.readUInt16BE(0) ?? 1006;

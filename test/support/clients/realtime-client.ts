@@ -4,16 +4,16 @@ import type { TestGateway } from '../gateways/gateway.ts';
 import type { Event } from '../vendors/realtime-vendor.ts';
 import { until } from '../wait.ts';
 
-/** A client of the realtime websocket, and all that it was sent. */
+/** Client of the realtime websocket, and all events it received. */
 export interface RealtimeClient {
   readonly socket: WebSocket;
   readonly events: readonly Event[];
   readonly texts: readonly string[];
-  /** How it was closed; undefined while it is open. */
+  /** Close code; undefined while it is open. */
   readonly code: number | undefined;
   readonly reason: string;
   send(event: Event): void;
-  /** Waits for an event of a type, the first unless said which. */
+  /** Waits for the `count`-th event of a type. Default: the first. */
   got(type: string, count?: number): Promise<Event>;
   closed(): Promise<number | undefined>;
 }
@@ -65,7 +65,7 @@ export async function openRealtime(
   };
 }
 
-/** The HTTP response to an upgrade that is refused. */
+/** HTTP response to a rejected upgrade. */
 export function refusedRealtime(
   gateway: TestGateway,
   path = `/v1/realtime?model=${MODEL}`,

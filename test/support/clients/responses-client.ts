@@ -1,4 +1,4 @@
-/** Asks a gateway for responses as clients do, whole or streamed. */
+/** Requests responses from a gateway as clients do, as JSON or as a stream. */
 import { WebSocket } from 'ws';
 import { readEvents, type Written } from '../formats/responses-dialect.ts';
 import { type Event, findDisorder } from '../formats/responses-grammar.ts';
@@ -9,14 +9,14 @@ import { until } from '../wait.ts';
 export interface Asked {
   readonly status: number;
   readonly headers: Headers;
-  /** The response, also that of a stream's last event. */
+  /** Response, or the one in a stream's last event. */
   readonly response: Written;
-  /** Of a stream. */
+  /** Events of a stream. */
   readonly events: readonly Event[];
   readonly text: string;
 }
 
-/** Posts a body; a stream that is out of order throws. */
+/** Posts a body; throws if a stream is out of order. */
 export async function askResponse(rig: IngressRig, body: object, headers: Record<string, string> = {}): Promise<Asked> {
   const answered = await rig.gateway.post('/v1/responses', { input: 'Hi', ...body }, headers);
   const text = await answered.text();
@@ -28,7 +28,7 @@ export async function askResponse(rig: IngressRig, body: object, headers: Record
   return { status: answered.status, headers: answered.headers, response, events, text };
 }
 
-/** What of an item is the same on every wire. */
+/** Parts of an item that are equal in every wire format. */
 export function gistOf({ output }: Written): readonly (readonly unknown[])[] {
   return output.map((item) => {
     const { type, status, name, call_id: id, arguments: args, input, summary, content } = item;
@@ -38,17 +38,17 @@ export function gistOf({ output }: Written): readonly (readonly unknown[])[] {
   });
 }
 
-/** A client of the websocket of responses, and all that it was sent. */
+/** Client of the Responses websocket, and all events it received. */
 export interface ResponsesSocket {
   readonly socket: WebSocket;
   readonly events: readonly Event[];
-  /** Sends a message; returns the events of its response, or the error alone. */
+  /** Sends a message; returns the events of its response, or only the error. */
   create(body: object): Promise<readonly Event[]>;
 }
 
 const ENDS = /^(?:error|response\.(?:completed|incomplete|failed))$/;
 
-/** Throws with the status of an upgrade that is refused. */
+/** Throws with the status of a rejected upgrade. */
 export async function openResponses(gateway: TestGateway, key = gateway.key): Promise<ResponsesSocket> {
   const headers = { authorization: `Bearer ${key}`, 'openai-beta': 'responses_websockets=2026-02-06' };
   const socket = new WebSocket(`${gateway.url.replace('http', 'ws')}/v1/responses`, { headers });

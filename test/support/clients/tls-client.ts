@@ -1,4 +1,4 @@
-/** Clients of a gateway that speaks HTTPS by a certificate which nobody but the test knows. */
+/** Clients of an HTTPS gateway whose certificate only the test trusts. */
 import http, { type IncomingHttpHeaders } from 'node:http';
 import https from 'node:https';
 import tls from 'node:tls';
@@ -15,22 +15,22 @@ export interface TlsAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
-  /** The serial number of the certificate that the gateway showed. */
+  /** Serial number of the gateway's certificate. */
   readonly serial: string;
-  /** Which connection it was. */
+  /** Identifies the connection. */
   readonly localPort: number | undefined;
 }
 
-/** The port of a gateway's URL. */
+/** Port of a gateway's URL. */
 export const portOf = (url: string): number => Number(new URL(url).port);
 
-/** Options of a client that trusts one certificate, and none that Node knows. */
+/** Options of a client that trusts only this certificate, and none of Node's. */
 export const trusting = ({ cert }: Pick<Certificate, 'cert'>): tls.ConnectionOptions => ({
   ca: cert,
   servername: 'localhost',
 });
 
-/** One request over TLS; rejects when the connection is refused. */
+/** Sends one request over TLS; rejects if the connection is refused. */
 export function requestTls(url: string, path: string, options: TlsClientOptions): Promise<TlsAnswer> {
   const { body, method = body === undefined ? 'GET' : 'POST', headers = {}, ...rest } = options;
   return new Promise((resolve, reject) => {
@@ -62,7 +62,7 @@ export function requestTls(url: string, path: string, options: TlsClientOptions)
   });
 }
 
-/** Sends bytes over TLS, and returns all that came back until the other side closed. */
+/** Sends bytes over TLS; returns all received data until the other side closed. */
 export function sendTlsBytes(url: string, bytes: string, options: tls.ConnectionOptions): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = '';
@@ -76,7 +76,7 @@ export function sendTlsBytes(url: string, bytes: string, options: tls.Connection
   });
 }
 
-/** What plain HTTP gets from a gateway that speaks HTTPS: the code of the error. */
+/** Sends plain HTTP to an HTTPS gateway; returns the error code. */
 export function requestPlain(url: string): Promise<string> {
   return new Promise((resolve) => {
     const request = http.get({ host: '127.0.0.1', port: portOf(url), path: '/livez', agent: false }, (response) =>

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { Schema } from '../../../contract/index.ts';
 
-/** Whole bounds, so that a value between them always exists. */
+/** Integer bounds, so that a value between them always exists. */
 const bounds = fc.tuple(fc.integer({ min: -50, max: 50 }), fc.integer({ min: 0, max: 50 }));
 
 const scalar: fc.Arbitrary<Schema> = fc.oneof(
@@ -25,7 +25,7 @@ const scalar: fc.Arbitrary<Schema> = fc.oneof(
 
 const name = fc.stringMatching(/^[a-z][a-z_]{0,6}$/);
 
-/** JSON Schemas of the subset that callers may send, all of which some value fits. */
+/** JSON Schemas of the subset that callers may send; each has at least one valid value. */
 export const arbitrarySchema: fc.Arbitrary<Schema> = fc.letrec<{ schema: Schema; object: Schema }>((tie) => ({
   schema: fc.oneof(
     { depthSize: 'small', withCrossShrink: true },

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { ChatMessage, ChatRequest } from '../../../contract/index.ts';
 
-/** Arbitrary requests that OpenAI would take, for properties of codecs. */
+/** Arbitrary requests that OpenAI accepts, for properties of codecs. */
 
 const PNG = 'data:image/png;base64,iVBORw0KGgo=';
 
@@ -33,7 +33,7 @@ const assistant = fc.record({
   content: fc.oneof(textContent, fc.constant(null)),
 });
 
-/** An assistant's calls and all of their results, in any order. */
+/** Calls of an assistant and all their results, in any order. */
 const toolTurn = fc
   .tuple(
     fc.uniqueArray(callId, { minLength: 1, maxLength: 3 }),
@@ -104,7 +104,7 @@ const responseFormat = fc.oneof(
   schema.map((each) => ({ type: 'json_schema' as const, json_schema: { name: 'x', schema: each } })),
 );
 
-/** A request that OpenAI would take. */
+/** Request that OpenAI accepts. */
 export const chatRequests: fc.Arbitrary<ChatRequest> = fc
   .record(
     {

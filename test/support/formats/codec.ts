@@ -9,27 +9,27 @@ import type {
   StreamDecoder,
 } from '../../../contract/index.ts';
 
-/** What a codec is told of a call, with the fields that a test cares for replaced. */
+/** Call as a codec sees it, with some fields replaced. */
 export function codecCall(fields: Partial<CodecCall> = {}): CodecCall {
   return { model: 'test-model', stream: false, created: 1_790_000_000, id: 'chatcmpl-test', ...fields };
 }
 
-/** A request with one user message, and whatever the test adds. */
+/** Request with one user message, and the test's fields. */
 export function chatRequest(fields: Partial<ChatRequest> = {}): ChatRequest {
   return { model: 'test-model', messages: [{ role: 'user', content: 'Hi' }], ...fields };
 }
 
-/** A fixture of a vendor, as bytes. */
+/** Fixture of a vendor, as bytes. */
 export function fixture(path: string): Buffer {
   return readFileSync(new URL(`../../fixtures/${path}`, import.meta.url));
 }
 
-/** A JSON fixture of a vendor. */
+/** JSON fixture of a vendor. */
 export function jsonFixture(path: string): unknown {
   return JSON.parse(fixture(path).toString('utf8'));
 }
 
-/** The server-sent events of a whole stream. */
+/** Server-sent events of a complete stream. */
 export function readSse(bytes: Uint8Array): readonly SseEvent[] {
   const reader = createEventReader();
   return [...reader.push(bytes), ...reader.end()];
@@ -40,7 +40,7 @@ export interface Decoded {
   readonly complete: boolean;
 }
 
-/** Everything that a decoder makes of events. */
+/** All chunks that a decoder returns for these events. */
 export function decode(decoder: StreamDecoder, events: Iterable<SseEvent>): Decoded {
   const chunks: ChatChunk[] = [];
   for (const event of events) chunks.push(...decoder.push(event));
@@ -48,7 +48,7 @@ export function decode(decoder: StreamDecoder, events: Iterable<SseEvent>): Deco
   return { chunks: [...chunks, ...last], complete };
 }
 
-/** What a client has put together from the chunks of one choice. */
+/** Combined chunks of one choice, as a client sees them. */
 export interface Collected {
   content: string;
   reasoning: string;
@@ -58,7 +58,7 @@ export interface Collected {
   roles: number;
 }
 
-/** Adds up the deltas of one choice as OpenAI's SDKs do: text by text, tool calls by index. */
+/** Combines the deltas of one choice as OpenAI's SDKs do: texts in order, tool calls by index. */
 export function collect(chunks: readonly ChatChunk[], index = 0): Collected {
   const whole: Collected = { content: '', reasoning: '', refusal: '', calls: [], finish: [], roles: 0 };
   for (const choice of chunks.flatMap(({ choices }) => choices).filter((item) => item.index === index)) {
@@ -79,17 +79,17 @@ export function collect(chunks: readonly ChatChunk[], index = 0): Collected {
   return whole;
 }
 
-/** A user's message. */
+/** User message. */
 export const user = (content: ChatMessage['content'] = null): ChatMessage => ({ role: 'user', content });
 
-/** An assistant's message that calls `do_<id>` for each id. */
+/** Assistant message that calls `do_<id>` for each id. */
 export const called = (...ids: string[]): ChatMessage => ({
   role: 'assistant',
   content: null,
   tool_calls: ids.map((id) => ({ id, type: 'function', function: { name: `do_${id}`, arguments: '{"a":1}' } })),
 });
 
-/** A tool's message. */
+/** Tool message. */
 export const result = (id: string, content: ChatMessage['content'] = null): ChatMessage => ({
   role: 'tool',
   tool_call_id: id,

@@ -4,7 +4,7 @@ import openai from '../../../plugins/providers/openai.ts';
 import type { DialectKit } from '../../conformance/index.ts';
 import { setUpProvider } from '../../conformance/provider-subject.ts';
 
-/** The vendors that speak a built-in dialect themselves, by its name. */
+/** Vendors with a built-in dialect as their own format, by its name. */
 const VENDORS: Readonly<Record<string, NonNullable<DialectKit['vendor']>>> = Object.freeze({
   messages: setUpProvider(anthropic, { apiKey: 'k' }),
   gemini: setUpProvider(gemini, { apiKey: 'k' }),
@@ -12,10 +12,10 @@ const VENDORS: Readonly<Record<string, NonNullable<DialectKit['vendor']>>> = Obj
   chat: setUpProvider(openai, { apiKey: 'k', native: false }),
 });
 
-/** Where the fixtures of a built-in dialect are. */
+/** Folder with the fixtures of a built-in dialect. */
 export const dialectFixtures = (name: string): URL => new URL(`../../fixtures/dialects/${name}/`, import.meta.url);
 
-/** What a built-in dialect is tested with beside the plugin. */
+/** Options of the dialect kit for a built-in dialect, except the plugin. */
 export function dialectOptions(name: string): Omit<DialectKit, 'plugin'> {
   const vendor = VENDORS[name];
   return {

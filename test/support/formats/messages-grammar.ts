@@ -2,20 +2,21 @@ import { expect } from 'chai';
 import { type JsonObject, readObject } from '../../../contract/index.ts';
 import { readSse } from './codec.ts';
 
-/** A message as a client puts it together from a stream's events. */
+/** Message that a client combines from a stream's events. */
 export interface StreamedMessage {
   readonly message: JsonObject;
   readonly content: readonly JsonObject[];
   readonly delta: JsonObject;
   readonly usage: JsonObject;
-  /** The error that ended it. */
+  /** Error that ended the stream. */
   readonly error?: JsonObject;
 }
 
 /**
- * Reads a stream of Messages, and fails unless it is grammatical: named events; one `message_start`; blocks one after the other,
- * each with the next index, started, extended by deltas of its own kind, stopped; one `message_delta`; `message_stop`; or, instead
- * of the rest, one `error`; and nothing after either. `ping` may stand anywhere.
+ * Reads a stream of Messages, and fails unless it is grammatical. Events are named. It starts with one `message_start`.
+ * Blocks follow in order, each with the next index: a start, deltas of its own kind, a stop. It ends with one
+ * `message_delta` and `message_stop`, or with one `error` in place of the rest. Nothing follows the end. `ping` is
+ * allowed anywhere.
  */
 export function readMessagesStream(bytes: string | Uint8Array): StreamedMessage {
   const state = { phase: 'before' as 'before' | 'between' | 'block' | 'delta' | 'over' };
@@ -62,7 +63,7 @@ export function readMessagesStream(bytes: string | Uint8Array): StreamedMessage 
       [delta, usage, state.phase] = [readObject(value['delta']), readObject(value['usage']), 'delta'];
       expect(delta['stop_reason']).to.be.a('string');
       expect(usage['output_tokens']).to.be.a('number');
-      // The format's own provider may leave what it told at the start.
+      // The format's own provider may omit the usage that it reported at the start.
       if (usage['input_tokens'] !== null) expect(usage['input_tokens']).to.be.a('number');
     } else {
       expect(type).to.equal('message_stop');
@@ -74,7 +75,7 @@ export function readMessagesStream(bytes: string | Uint8Array): StreamedMessage 
   return { message, content: content.map(parsed), delta, usage, ...(error && { error }) };
 }
 
-/** Adds a delta to its block, which must be of its kind; returns what it adds to the input of a call. */
+/** Adds a delta to its block, which must have the same kind; returns the addition to a call's input. */
 function extend(block: JsonObject, delta: JsonObject): string {
   const KINDS: Readonly<Record<string, string>> = {
     text_delta: 'text',
@@ -95,7 +96,7 @@ function extend(block: JsonObject, delta: JsonObject): string {
   return '';
 }
 
-/** A call's input as an object; one that was cut off stays text. */
+/** Input of a call as an object; a truncated one stays text. */
 function parsed(block: JsonObject): JsonObject {
   if (typeof block['input'] !== 'string') return block;
   try {

@@ -13,7 +13,7 @@ const NAMES = {
 let ajv: Ajv2020 | undefined;
 const compiled = new Map<string, ValidateFunction>();
 
-/** Asserts that a value, as it goes over the wire, is what OpenAI's own schema says. */
+/** Asserts that a value, serialized as on the wire, is valid by OpenAI's own schema. */
 export function assertOpenAi(kind: keyof typeof NAMES, value: unknown): void {
   const name = NAMES[kind];
   const validate = compiled.get(name) ?? schemas().compile({ $ref: `openai#/components/schemas/${name}` });
@@ -30,7 +30,7 @@ function schemas(): Ajv2020 {
   return ajv;
 }
 
-/** OpenAPI 3.0's `nullable`, which parts of the document still use, in JSON Schema's words. */
+/** Converts OpenAPI 3.0's `nullable`, which parts of the document still use, to JSON Schema. */
 function spellOutNull(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(spellOutNull);
   if (typeof value !== 'object' || value === null) return value;

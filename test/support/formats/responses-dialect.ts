@@ -1,4 +1,4 @@
-/** The Responses dialect without a gateway: requests read, responses and streams written. */
+/** The Responses dialect without a gateway: reads requests, writes responses and streams. */
 import type {
   ChatChunk,
   ChatRequest,
@@ -27,7 +27,7 @@ function inputOf(body: object) {
   };
 }
 
-/** A body with one user message unless `body` has other input. */
+/** Body with one user message by default. */
 export function readBody(body: object): DialectRequest {
   return readResponsesRequest(inputOf(body));
 }
@@ -56,7 +56,7 @@ export function writeWhole(response: ChatResponse, body: object = {}): Written {
   return writeResponse(response, contextOf(body)) as Written;
 }
 
-/** The events of a stream, read from its frames. */
+/** Events of a stream, read from its frames. */
 export function writeStream(chunks: readonly ChatChunk[], body: object = {}): readonly Event[] {
   const writer = streamResponse(contextOf(body));
   return readEvents(chunks.map((chunk) => writer.push(chunk)).join('') + writer.end());

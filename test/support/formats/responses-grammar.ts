@@ -1,4 +1,4 @@
-/** The order of a Responses stream, as a grammar: what an event may follow, and what the parts of a stream have to agree on. */
+/** Grammar of a Responses stream: the allowed order of events, and the parts that must agree. */
 import { isDeepStrictEqual } from 'node:util';
 
 export type Event = Readonly<Record<string, unknown>> & { readonly type: string };
@@ -7,7 +7,7 @@ type Fields = Record<string, unknown>;
 const TERMINAL = new Set(['response.completed', 'response.incomplete', 'response.failed']);
 const LOGPROBS = new Set(['response.output_text.delta', 'response.output_text.done']);
 
-/** Everything that is wrong with a stream of events; nothing when a client may rely on it. */
+/** All errors in a stream of events; empty if clients may rely on it. */
 export function findDisorder(events: readonly Event[]): readonly string[] {
   const wrong: string[] = [];
   const say = (event: Event | undefined, what: string): void =>
@@ -29,7 +29,7 @@ export function findDisorder(events: readonly Event[]): readonly string[] {
 interface Open {
   readonly index: unknown;
   readonly item: Fields;
-  /** Texts of the parts of a message or of a summary, arguments, or plain input. */
+  /** Texts of the parts of a message or a summary, arguments, or plain input. */
   readonly parts: { text: string; isDone: boolean }[];
   text: string;
   isDone: boolean;
@@ -69,7 +69,7 @@ function findItemDisorder(events: readonly Event[]): readonly string[] {
 
 type Check = (isRight: boolean, what: string) => void;
 
-/** Events inside an item: parts one after the other, deltas that add up to what `done` says. */
+/** Events inside an item: parts in order, and deltas that add up to the text in `done`. */
 function checkInner(event: Event, open: Open, check: Check): void {
   const { type, delta } = event;
   const index = (event['content_index'] ?? event['summary_index']) as number | undefined;

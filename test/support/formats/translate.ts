@@ -7,7 +7,7 @@ export interface Translated {
   readonly dropped: readonly string[];
 }
 
-/** What a provider makes of a chat request; one user message unless `fields` brings others. */
+/** Translates a chat request by a provider's codec; `fields` default to one user message. */
 export function translate(plugin: Plugin, fields: object, config: Readonly<Record<string, unknown>> = {}): Translated {
   const { chat } = setUpProvider(plugin, config);
   if (!chat) throw new Error(`${plugin.name} has no chat`);
@@ -22,7 +22,7 @@ export function translate(plugin: Plugin, fields: object, config: Readonly<Recor
   return { path, body: JSON.parse(JSON.stringify(body ?? {})), dropped };
 }
 
-/** The messages of a translated request. */
+/** Messages of a translated request. */
 export function messagesOf(
   plugin: Plugin,
   messages: readonly object[],

@@ -18,12 +18,12 @@ const ANYTHING: readonly unknown[] = [null, true, -1, 0, 1.5, 7, 1e12, ...TEXTS,
 const MAX_DEPTH = 5;
 
 /**
- * A value that mostly fits a schema with local references; now and then a part of it is something else, missing or too much.
- * The same seed gives the same value.
+ * Value that mostly fits a schema with local references. Some of its parts are wrong, missing or additional.
+ * Deterministic for a seed.
  */
 export function valueOfSchema(root: Schema, seed: number): unknown {
   let state = seed >>> 0;
-  /** A whole number below `end`. */
+  /** Integer below `end`. */
   const pick = (end: number): number => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
     return Math.floor((state / 2 ** 32) * end);
@@ -59,7 +59,7 @@ export function valueOfSchema(root: Schema, seed: number): unknown {
   return visit(root, 0);
 }
 
-/** What a local reference (`#/$defs/x`) names. */
+/** Target of a local reference (`#/$defs/x`). */
 function refer(root: Schema, reference: string): unknown {
   const keys = reference.split('/').slice(1);
   return keys.reduce<unknown>((node, key) => (isObject(node) ? node[key] : undefined), root);

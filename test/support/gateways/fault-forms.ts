@@ -1,4 +1,4 @@
-/** The forms in which a chat is asked for while something is at fault: what is sent, and what an error and a response look like there. */
+/** Formats of a chat in tests of faults: the request, and the shapes of an error and a response. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { expect } from 'chai';
 import { ERRORS, type ErrorCode, type JsonObject } from '../../../contract/index.ts';
@@ -8,22 +8,22 @@ import { readMessagesStream } from '../formats/messages-grammar.ts';
 import { readEvents } from '../formats/responses-dialect.ts';
 import { findDisorder } from '../formats/responses-grammar.ts';
 
-/** What a caller got to see. */
+/** Response as a caller receives it. */
 export interface Heard {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
-  /** The data of the events of a stream. */
+  /** Data of a stream's events. */
   readonly frames: readonly string[];
-  /** False when the connection was cut before the answer's end. */
+  /** False if the connection was cut before the end of the response. */
   readonly whole: boolean;
 }
 
-/** The columns of the list of faults. */
+/** Columns of the table of faults. */
 export const FORM_NAMES = ['whole', 'stream', 'Messages', 'Responses'] as const;
 export type FormName = (typeof FORM_NAMES)[number];
 
-/** What was asked for, as far as the forms share it. */
+/** Request fields that the formats share. */
 export interface Asked {
   readonly model: string;
   readonly max_tokens: number;
@@ -36,20 +36,20 @@ export interface FaultForm {
   readonly stream: boolean;
   readonly path: string;
   body(asked: Asked): object;
-  /** The text of a response that came to its proper end; fails for any other. */
+  /** Text of a complete response; fails for any other. */
   text(heard: Heard): string;
-  /** The calls of tools in a stream: name and arguments, as text. */
+  /** Tool calls in a stream: name and arguments, as text. */
   calls(heard: Heard): readonly (readonly [name: string, text: string])[];
-  /** Why the model stopped, by the form's own word. */
+  /** Finish reason, in the format's own word. */
   finish(heard: Heard): unknown;
-  /** What an error says; fails unless it is this one, in the form's own way, after this text where it is a stream. */
+  /** Content of an error. Fails unless it has this code, in the format's shape, and in a stream after this text. */
   error(heard: Heard, code: ErrorCode, before: string): { readonly message: string };
 }
 
 const isStream = (heard: Heard): boolean => heard.headers['content-type']?.startsWith('text/event-stream') === true;
 const objectOf = (text: string): JsonObject => JSON.parse(text) as JsonObject;
 
-/** An error that is the whole response. */
+/** Error as the complete response. */
 function wholeError(heard: Heard, code: ErrorCode): { readonly message: string } {
   expect(heard.status, heard.text).to.equal(ERRORS[code].status);
   expect(heard.headers['content-type']).to.match(/^application\/json/);
@@ -170,7 +170,7 @@ const responses = (stream: boolean): FaultForm => ({
   },
 });
 
-/** Of a stream whose events are in order. */
+/** Last event of a stream whose events are in order. */
 function lastEvent(heard: Heard): JsonObject {
   const all = readEvents(heard.text);
   expect(findDisorder(all), heard.text).to.deep.equal([]);
@@ -198,7 +198,7 @@ const ALL: readonly FaultForm[] = [
   ...[responses(false), responses(true)],
 ];
 
-/** The forms in which a fault can happen: all, or those that are streamed, or those that are not. */
+/** Formats in which a fault can occur: all, only the streaming ones, or only the others. */
 export function formsOf(stream: boolean | undefined): readonly FaultForm[] {
   return ALL.filter((form) => stream === undefined || form.stream === stream);
 }

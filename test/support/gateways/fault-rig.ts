@@ -1,4 +1,4 @@
-/** A whole gateway before a scripted vendor, and the rules that hold whatever fault the vendor or the caller shows. */
+/** Complete gateway in front of a scripted vendor, and rules that hold for any fault of the vendor or the caller. */
 import http from 'node:http';
 import { expect } from 'chai';
 import type { ErrorCode } from '../../../contract/index.ts';
@@ -10,29 +10,35 @@ import type { FaultForm, Heard } from './fault-forms.ts';
 import { startGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
 
 const PROMPT = 'a'.repeat(400);
-/** What the gateway estimates for PROMPT, in micro-dollars: 4 for the message, 400 bytes / 4. */
+/** Estimate of the gateway for PROMPT, in micro-dollars: 4 for the message, 400 bytes / 4. */
 export const PROMPT_COST = 104;
-/** Must never be seen by a caller, nor in a log. */
+/** Must not appear in any response or log. */
 export const OPERATOR_KEY = 'sk-operator-canary-0123456789abcdef';
-/** What {@link completion} costs, at a micro-dollar for each token that is read and two for each that is written. */
+/** Cost of {@link completion}, at one micro-dollar per input token and two per output token. */
 export const USAGE_COST = 70;
 
 export interface FaultRig {
   readonly gateway: TestGateway;
   readonly vendor: ScriptedUpstream;
-  /** A second vendor, the last of the aliases. */
+  /** Second vendor, the last target of the aliases. */
   readonly second: ScriptedUpstream;
-  /** Asks for a chat completion of `one/m`, on a connection of its own. */
+  /** Sends a chat completion to `one/m` on a new connection. */
   ask(request?: object, headers?: Record<string, string>): Promise<Heard>;
-  /** The books now, and what was counted; to be compared with by {@link FaultRig.expectOrder}. */
+  /** Current balance and counts, to compare with {@link FaultRig.expectOrder}. */
   mark(): Promise<Mark>;
-  /** Asks for the same in a form that clients speak. */
+  /** Sends the same chat in a client format. */
   askAs(form: FaultForm, model?: string, headers?: Record<string, string>, user?: string): Promise<Heard>;
-  /** Rules (a) and (b) in a form that clients speak: its own error, after what came before, that gives nothing away. */
+  /** Rules (a) and (b) in a client format: its own error after the previous content, without internal details. */
   expectErrorAs(form: FaultForm, heard: Heard, code: ErrorCode, before?: string): { readonly message: string };
-  /** Rules (a) and (b): one error of the one format that gives nothing away, or one such frame that ends a stream. */
+  /**
+   * Rules (a) and (b): one error in the common format without internal details, or one such frame at the end of a
+   * stream.
+   */
   expectError(heard: Heard, code: string, status?: number): { readonly message: string; readonly param: string | null };
-  /** Rules (c) to (e): each call has one outcome and is charged `cost` in all, sockets are gone, `rest` further calls work. */
+  /**
+   * Rules (c) to (e): each call has one outcome, the total charge is `cost`, sockets are closed, and `rest` further
+   * calls succeed.
+   */
   expectOrder(since: Mark, calls: number, cost: number, rest?: number): Promise<void>;
   stop(): Promise<void>;
 }
@@ -43,8 +49,9 @@ export interface Mark {
 }
 
 /**
- * Providers: `one` (patient), `hasty` (its clocks run out soon) and `two` (costs ten times as much) are scripted, `dead` refuses
- * connections; `fresh` is the same as `one`, with a health of its own. Aliases: `both` is fresh, two; `rescued` is dead, two.
+ * Providers: `one` (long timeouts), `hasty` (short timeouts) and `two` (ten times the price) are scripted, `dead`
+ * refuses connections. `fresh` is the same as `one`, with separate health. Aliases: `both` is fresh, two; `rescued` is
+ * dead, two.
  */
 export async function startFaultRig(
   config: Record<string, unknown> = {},
@@ -134,7 +141,7 @@ export async function startFaultRig(
         expect(heard.status, heard.text).to.equal(200);
       }
       await eventually(async () => {
-        // Those that are kept: one for each call that ran beside others.
+        // Idle connections: one per concurrent call.
         expect(vendor.connections.open, 'connections to the vendor').to.be.at.most(3);
         expect(await countSockets(gateway), 'connections of callers').to.equal(0);
       });
@@ -148,7 +155,7 @@ export async function startFaultRig(
   return rig;
 }
 
-/** One POST on a connection of its own, to its end or its cut. */
+/** Sends one POST on a new connection and reads to its end or its cut. */
 function hear(url: string, key: string, headers: Record<string, string>, body: object): Promise<Heard> {
   return new Promise((resolve, reject) => {
     const all = { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers };
@@ -179,7 +186,7 @@ async function countOutcomes(gateway: TestGateway): Promise<number> {
   return [...text.matchAll(/^tollgate_calls_total\{.*\} (\d+)$/gm)].reduce((sum, [, count]) => sum + Number(count), 0);
 }
 
-/** Open connections of callers, but for the idle ones that `fetch` keeps. */
+/** Open connections of callers, except idle ones in the pool of `fetch`. */
 function countSockets(gateway: TestGateway): Promise<number> {
   gateway.server.closeIdleConnections();
   return new Promise((resolve, reject) =>

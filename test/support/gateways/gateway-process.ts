@@ -5,39 +5,39 @@ import path from 'node:path';
 import { startCli } from '../processes/cli.ts';
 import { resultOf } from '../processes/plugin-command.ts';
 
-/** A gateway that is a process of its own. */
+/** Gateway in its own process. */
 export interface GatewayProcess {
   readonly url: string;
   readonly pid: number;
-  /** Resolves when the process has ended, however that came about. */
+  /** Resolves when the process has ended for any reason. */
   readonly ended: Promise<void>;
-  /** SIGKILL, with no chance to clean up; resolves when it is dead. */
+  /** Sends SIGKILL, without a chance to clean up; resolves when the process has ended. */
   kill(): Promise<void>;
-  /** SIGTERM: drains. */
+  /** Sends SIGTERM, which drains. */
   stop(): Promise<void>;
 }
 
-/** How long the main thread of a process has worked, in milliseconds; where the system does not tell, the time. */
+/** CPU time of a process's main thread in milliseconds; wall-clock time on systems that do not report it. */
 export function workedMs(pid: number): number {
   const file = `/proc/${pid}/task/${pid}/schedstat`;
   return existsSync(file) ? Number(readFileSync(file, 'utf8').split(' ')[0]) / 1e6 : performance.now();
 }
 
-/** A folder with a configuration, from which commands are run and gateways started. */
+/** Folder with a configuration, to run commands and start gateways. */
 export interface Installation {
   readonly folder: string;
-  /** An API key of the user `local`. */
+  /** API key of the user `local`. */
   readonly key: string;
-  /** Runs a command of a plugin on the configured store and answers its JSON result. */
+  /** Runs a plugin's command on the configured store; returns its JSON result. */
   // biome-ignore lint/suspicious/noExplicitAny: results of every shape
   command(...words: readonly string[]): Promise<any>;
-  /** Starts a gateway, with these variables of the environment. */
+  /** Starts a gateway with these environment variables. */
   start(env?: Readonly<Record<string, string>>): Promise<GatewayProcess>;
-  /** Ends what still runs and removes the folder. */
+  /** Stops running processes and removes the folder. */
   remove(): Promise<void>;
 }
 
-/** Writes a configuration, with API keys and a free port unless it says otherwise, and creates a key. */
+/** Writes a configuration, by default with API keys and a free port, and creates a key. */
 export async function installGateway(
   config: Readonly<Record<string, unknown>>,
   files: Readonly<Record<string, string>> = {},
@@ -45,9 +45,9 @@ export async function installGateway(
   const folder = await mkdtemp(path.join(os.tmpdir(), 'tollgate-install-'));
   const file = path.join(folder, 'tollgate.config.json');
   const base = { server: { port: 0, drainTimeout: '5s' }, auth: { 'api-key': {} }, logging: { level: 'warn' } };
-  // A busy test machine is no reason to refuse: shedding is on where a test asks for it.
+  // A busy test machine must not cause refusals: a test enables load shedding itself.
   const policies = { overload: false, ...(config['policies'] as object | undefined) };
-  // All callers of a test have one address; how many wrong keys it may send is for the test that is about that.
+  // All callers of a test share one address. Only tests about wrong keys limit their number.
   const server = {
     failedCredentials: 0,
     drainDelay: '0s',

@@ -1,4 +1,4 @@
-/** A whole gateway on a free loopback port, with a configuration of its own in a folder of its own. */
+/** Complete gateway on a free loopback port, with its own configuration in its own folder. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -10,18 +10,18 @@ import { keepIn, resultOf } from '../processes/plugin-command.ts';
 
 export interface TestGateway extends Gateway {
   readonly folder: string;
-  /** The first API key, of the user `local`. */
+  /** First API key, of the user `local`. */
   readonly key: string;
-  /** Every log line so far, parsed. */
+  /** All log lines so far, parsed. */
   readonly logs: readonly Record<string, unknown>[];
-  /** All that was logged, as text. */
+  /** All log output as text. */
   logText(): string;
   openai(key?: string): OpenAI;
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Response>;
   get(path: string, headers?: Record<string, string>): Promise<Response>;
-  /** Runs a command of a plugin on this gateway's store and answers its JSON result. */
+  /** Runs a plugin's command on this gateway's store; returns its JSON result. */
   command<T = unknown>(...words: readonly string[]): Promise<T>;
-  /** The exit code that the last command set. */
+  /** Exit code set by the last command. */
   exitCode(): number | undefined;
   /** Closes the gateway and removes its folder. */
   stop(): Promise<void>;
@@ -29,12 +29,15 @@ export interface TestGateway extends Gateway {
 
 export interface TestGatewayOptions {
   readonly env?: Readonly<Record<string, string>>;
-  /** Files beside the configuration, such as plugins. */
+  /** Additional files in its folder, such as plugins. */
   readonly files?: Readonly<Record<string, string>>;
   readonly level?: 'debug' | 'info' | 'silent';
 }
 
-/** Starts a gateway; `config` is merged over an embedded store, the echo provider and API keys with a first key. */
+/**
+ * Starts a gateway. The defaults, which `config` overrides, are an embedded store, the echo provider, and API keys with
+ * a first key.
+ */
 export async function startGateway(
   config: Record<string, unknown> = {},
   options: TestGatewayOptions = {},
@@ -47,10 +50,11 @@ export async function startGateway(
     providers: { echo: {} },
     auth: { 'api-key': { bootstrap: true } },
   };
-  // A busy test machine is no reason to refuse: shedding is on where a test asks for it. So does who is about scraping.
+  // A busy test machine must not cause refusals: a test enables load shedding itself. Tests of metrics set their own
+  // authentication.
   const policies = { overload: false, metrics: { auth: 'none' }, ...(config['policies'] as object | undefined) };
-  // All tests of a file have one address; how many wrong keys it may send is for the test that is about that;
-  // no load balancer has to notice that one stops.
+  // All tests of a file share one address, and only tests about wrong keys limit their number. No load balancer needs a
+  // drain delay.
   const server = {
     failedCredentials: 0,
     drainDelay: '0s',
@@ -109,6 +113,6 @@ export async function startGateway(
       await rm(folder, { recursive: true, force: true });
     },
   };
-  // The gateway's own properties stay getters: the OpenAPI document is made where a test asks for it.
+  // Properties of the gateway stay getters: the OpenAPI document is built only when a test reads it.
   return Object.setPrototypeOf(own, gateway) as TestGateway;
 }

@@ -1,4 +1,4 @@
-/** A whole gateway before scripted vendors of five wires, for tests of the formats that clients speak. */
+/** Complete gateway in front of scripted vendors with five wire formats, for tests of client formats. */
 import { templateError } from '../vendors/chat-templates.ts';
 import {
   answer,
@@ -15,7 +15,7 @@ import { startGateway, type TestGateway, type TestGatewayOptions } from './gatew
 
 export { type Piece, type Said, WIRES, type Wire } from '../vendors/vendor-wires.ts';
 
-/** A model of each vendor, as a caller names it. */
+/** Model of each vendor, as a caller names it. */
 export const MODEL_OF: Readonly<Record<Wire, string>> = Object.freeze({
   openai: 'openai/gpt-5',
   anthropic: 'anthropic/claude-sonnet-4-5',
@@ -24,7 +24,7 @@ export const MODEL_OF: Readonly<Record<Wire, string>> = Object.freeze({
   deepseek: 'deepseek/deepseek-chat',
 });
 
-/** In how many bytes at a time a vendor sends: in the middle of names, of characters and of events. `rig.test.ts` tries others. */
+/** Bytes per chunk of a vendor, which splits names, characters and events. `rig.test.ts` tests other sizes. */
 export const CUT = 7;
 
 const BASE: Readonly<Record<Wire, string>> = Object.freeze({
@@ -37,18 +37,21 @@ const BASE: Readonly<Record<Wire, string>> = Object.freeze({
 
 export interface IngressRig {
   readonly gateway: TestGateway;
-  /** Requests that a vendor got, in order. */
+  /** Requests that a vendor received, in order. */
   sent(wire: Wire): readonly RecordedRequest[];
-  /** The body of a vendor's last request. */
+  /** Body of a vendor's last request. */
   lastBody<T = Record<string, unknown>>(wire: Wire): T;
-  /** The vendor's next responses, whole or streamed as it is asked; the last one stays. `cut` is in bytes. */
+  /**
+   * Sets the vendor's next responses, as JSON or a stream depending on the request; the last one repeats. `cut` is in
+   * bytes.
+   */
   say(wire: Wire, said: Said | readonly Said[], cut?: number): void;
-  /** The vendor's next responses, as bytes or scripts; the last one stays. */
+  /** Sets the vendor's next responses, as bytes or scripts; the last one repeats. */
   script(wire: Wire, ...scripts: readonly (Script | Uint8Array)[]): void;
   stop(): Promise<void>;
 }
 
-/** Starts the gateway; `config` is merged over the vendors, the echo provider and API keys. */
+/** Starts the gateway; `config` overrides the default vendors, the echo provider and API keys. */
 export async function startIngressRig(
   config: Record<string, unknown> = {},
   options: TestGatewayOptions = {},
@@ -98,7 +101,10 @@ export async function startIngressRig(
   };
 }
 
-/** What vendors of OpenAI's format refuse of a request, whatever a script says: empty lists, and at Mistral another order of turns. */
+/**
+ * Rejection by vendors with OpenAI's format, independent of scripts: empty lists, and at Mistral another order of
+ * turns.
+ */
 function templateRefusal(name: string, { path, body, json }: RecordedRequest): object | undefined {
   if (!path.endsWith('/chat/completions') || body.length === 0) return undefined;
   return templateError(name === 'mistral' ? 'mistral' : undefined, json() as Readonly<Record<string, unknown>>);
@@ -108,7 +114,7 @@ function wireOf({ path }: RecordedRequest): string {
   return path.split('/')[1] ?? '';
 }
 
-/** Responds as the request asks, whole or streamed, in pieces of `cut` bytes. */
+/** Responds with JSON or a stream, as requested, in pieces of `cut` bytes. */
 export function sayScript(name: Wire, said: Said, cut = 65_536): Script {
   return async (wire) => {
     if (!wantsStream(wire.request)) {
@@ -123,7 +129,7 @@ export function sayScript(name: Wire, said: Said, cut = 65_536): Script {
   };
 }
 
-/** A stream of a vendor that breaks off after its first `events` events, or goes on with `then`. */
+/** Stream of a vendor that is interrupted after its first `events` events, or continues with `then`. */
 export function cutScript(name: Wire, said: Said, events: number, then = ''): Script {
   return async (wire) => {
     const first = streamText(name, said).split('\n\n').slice(0, events).join('\n\n');

@@ -1,6 +1,6 @@
 import { startGateway, type TestGateway } from './gateway.ts';
 
-/** What a route of operators responded. */
+/** Response of an operators' route. */
 export interface Told {
   readonly status: number;
   readonly headers: Headers;
@@ -8,14 +8,14 @@ export interface Told {
   readonly body: any;
 }
 
-/** An operator with a key of a gateway of their own. */
+/** Operator with a key, on a separate gateway. */
 export interface Operator {
   readonly gateway: TestGateway;
-  /** The operator's key. */
+  /** Key of the operator. */
   readonly key: string;
-  /** A request to `/api/core/admin…` with the operator's key. */
+  /** Sends a request to `/api/core/admin…` with the operator's key. */
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Told>;
-  /** A chat with any key or token. */
+  /** Sends a chat with any key or token. */
   chat(key: string): Promise<{ readonly status: number; readonly code?: string; readonly message?: string }>;
 }
 

@@ -1,15 +1,15 @@
-/** A gateway before some scripted vendors, for tests of which one a call goes to. */
+/** Gateway in front of several scripted vendors, for tests of target selection. */
 import { completion, delta, events, openAiVendor, tokenPrices } from '../vendors/openai-vendor.ts';
 import { answer, type Script, type ScriptedUpstream, startScriptedUpstream } from '../vendors/scripted-upstream.ts';
 import { startGateway, type TestGateway } from './gateway.ts';
 
 export interface RoutingRig {
   readonly gateway: TestGateway;
-  /** By the name of their provider: `a`, `b` and so on. */
+  /** Vendors by provider name: `a`, `b` and so on. */
   readonly vendors: Readonly<Record<string, ScriptedUpstream>>;
-  /** How often a vendor was asked so far. */
+  /** Number of requests to a vendor so far. */
   countOf(name: string): number;
-  /** Asks for a chat; answers the status, who responded after how many attempts, and what else was told. */
+  /** Sends a chat; returns the status, the responding vendor, the number of attempts, and further headers. */
   ask(model: string, request?: object, headers?: Record<string, string>): Promise<Asked>;
   stop(): Promise<void>;
 }
@@ -27,10 +27,10 @@ export const fine = answer(200, completion());
 export const fineStream: Script = events([delta('hi', 'stop', { usage: completion().usage }), '[DONE]']);
 export const refusal = (status: number, headers: Record<string, string> = {}) =>
   answer(status, { error: { message: 'no', type: 'error' } }, headers);
-/** Takes a request and never says anything. */
+/** Accepts a request and never responds. */
 export const hung: Script = (wire) => wire.hang();
 
-/** Vendors `a` to `d` respond well until a test says otherwise; every model costs the same at all of them. */
+/** Vendors `a` to `d` respond normally by default; every model has the same price at all of them. */
 export async function startRoutingRig(
   models: Readonly<Record<string, unknown>>,
   providers: Readonly<Record<string, object>> = {},

@@ -3,7 +3,7 @@ import { CLIENT_SECRET, type OpenIdPeople, startOpenIdPeople } from '../identity
 import { freePort } from '../processes/server-process.ts';
 import { startGateway, type TestGateway } from './gateway.ts';
 
-/** A gateway where the person `ann` signs in with programs, at a real OpenID provider. */
+/** Gateway where the person `ann` signs in with programs, at a real OpenID provider. */
 export interface SignInRig {
   readonly gateway: TestGateway;
   readonly people: OpenIdPeople;
@@ -36,7 +36,9 @@ export async function startSignInRig(
   };
 }
 
-/** Opens the link of a program and signs in there, as whom the provider says; the page that asks for approval. */
+/**
+ * Opens the link of a program and signs in as the provider's current person; returns the page that requests approval.
+ */
 export async function signInForProgram(
   link: string,
   browser: Browser,
@@ -46,10 +48,10 @@ export async function signInForProgram(
   return browser.visit(new URL(login, link).href);
 }
 
-/** What the form of that page proves itself with. */
+/** Anti-forgery value in the form of that page. */
 export const proofOf = (text: string): string => /name="proof" value="([\w-]+)"/.exec(text)?.[1] ?? '';
 
-/** What a person does with the link of a program. */
+/** Approves or refuses a program through its link, as a person does. */
 export async function decideOnProgram(link: string, decision: 'approve' | 'refuse' = 'approve'): Promise<void> {
   const browser = openBrowser();
   const { text } = await signInForProgram(link, browser);

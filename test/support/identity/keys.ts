@@ -3,10 +3,10 @@ import apiKey from '../../../plugins/auth/api-key/index.ts';
 import type { FakeOptions } from '../plugins/fake-api.ts';
 import { type FakeGateway, setUpPlugins } from '../plugins/fake-gateway.ts';
 
-/** A pepper no real gateway has. */
+/** Pepper that no real gateway has. */
 export const PEPPER = 'mK3v9Xq2Lw7Tz5Rb8Nc4Hd6Jf1Gp0YsAqWeUiOp';
 
-/** An auth plugin whose tokens are `token:<user>`, `token:<user>:{"plan":"pro"}`: what a JWT would say, without one. */
+/** Auth plugin with the tokens `token:<user>` and `token:<user>:{"plan":"pro"}`: the claims of a JWT, without one. */
 const fakeTokens: Plugin<object, 'auth'> = {
   name: 'fake-tokens',
   kind: 'auth',
@@ -21,7 +21,7 @@ const fakeTokens: Plugin<object, 'auth'> = {
   },
 };
 
-/** A gateway with the api-key plugin and stand-in tokens, ready for requests. */
+/** Starts a gateway with the api-key plugin and fake tokens. */
 export async function startKeys(store: Store, config: object = {}, options: FakeOptions = {}): Promise<FakeGateway> {
   const plugins = [{ plugin: apiKey, config: { pepper: PEPPER, ...config } }, { plugin: fakeTokens }];
   const gateway = await setUpPlugins(store, plugins, options);

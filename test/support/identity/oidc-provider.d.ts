@@ -1,4 +1,4 @@
-/** What the tests use of oidc-provider, which comes without types. */
+/** Types for the tests' use of oidc-provider, which has none. */
 declare module 'oidc-provider' {
   import type { IncomingMessage, ServerResponse } from 'node:http';
 
@@ -12,7 +12,7 @@ declare module 'oidc-provider' {
     save(): Promise<string>;
   }
 
-  /** What a hook sees of a request to the provider. */
+  /** Request to the provider, as a hook sees it. */
   export interface GrantContext {
     readonly oidc: {
       readonly client: { readonly clientId: string };

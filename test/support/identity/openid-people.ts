@@ -5,27 +5,27 @@ import { createSigner } from './tokens.ts';
 
 export const CLIENT_SECRET = 'a secret: of a test client?';
 
-/** A real OpenID provider in this process, where people sign in by being named. */
+/** Real OpenID provider in this process, which signs in the person set by the test. */
 export interface OpenIdPeople {
   readonly issuer: string;
   /** Method and path of each request, in order. */
   readonly requests: readonly string[];
-  /** Who is signed in at the next interaction; undefined is a person who refuses. */
+  /** Person who signs in at the next interaction; undefined refuses. */
   person: string | undefined;
-  /** Stops listening; everything that asks is refused. */
+  /** Stops listening; all requests are refused. */
   goAway(): Promise<void>;
   stop(): Promise<void>;
 }
 
 export interface PeopleOptions {
-  /** People, and their claims beside `sub`. */
+  /** People, and their claims in addition to `sub`. */
   readonly people: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   readonly redirectUris: readonly string[];
-  /** Whether the ID token has only what OpenID asks for, and the rest is at the userinfo endpoint. */
+  /** True if the ID token has only the claims that OpenID requires, and the userinfo endpoint has the others. */
   readonly bareIdTokens?: boolean;
 }
 
-/** Its clients are `gateway` (with {@link CLIENT_SECRET}, by basic), `posting` (by the form), `public` (without a secret). */
+/** Clients: `gateway` (with {@link CLIENT_SECRET}, by basic), `posting` (by the form), `public` (without a secret). */
 export async function startOpenIdPeople(options: PeopleOptions): Promise<OpenIdPeople> {
   const requests: string[] = [];
   let provider: Provider;
@@ -68,7 +68,7 @@ function configure({ people, redirectUris, bareIdTokens = false }: PeopleOptions
     conformIdTokenClaims: bareIdTokens,
     interactions: { url: (_context, { uid }) => `/interaction/${uid}` },
     findAccount: (_context, id) => ({ accountId: id, claims: async () => ({ sub: id, ...people[id] }) }),
-    // Everybody has agreed already.
+    // All people have already consented.
     async loadExistingGrant({ oidc: { client, session, provider } }) {
       const grant = new provider.Grant({ clientId: client.clientId, accountId: session.accountId });
       grant.addOIDCScope('openid profile email');

@@ -6,23 +6,23 @@ import { createSigner } from './tokens.ts';
 const SECRET = 'a secret of a test client';
 const SCOPES = ['accounts:read', 'keys:write', 'keys:read'];
 
-/** A real OpenID provider in this process, on a loopback port, for clients that get tokens by client credentials. */
+/** Real OpenID provider in this process, on a loopback port, for clients that get tokens by client credentials. */
 export interface OpenIdProvider {
   readonly issuer: string;
-  /** Paths that were asked for, in order. */
+  /** Requested paths, in order. */
   readonly requests: readonly string[];
-  /** A real access token for one of the users, by a real request to the token endpoint. */
+  /** Real access token for one of the users, from a real request to the token endpoint. */
   token(user: string, scope?: string, audience?: string): Promise<string>;
-  /** Replaces the signing key: tokens of before no longer verify. */
+  /** Replaces the signing key: earlier tokens no longer verify. */
   rotateKeys(): Promise<void>;
-  /** Stops listening; everything that asks is refused. */
+  /** Stops listening; all requests are refused. */
   goAway(): Promise<void>;
   comeBack(): Promise<void>;
   stop(): Promise<void>;
 }
 
 export interface ProviderOptions {
-  /** Users, and the claims that their tokens carry beside the standard ones. */
+  /** Users, and the claims of their tokens in addition to the standard ones. */
   readonly users: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   readonly audience: string;
 }

@@ -3,22 +3,22 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Claims, createSigner, type TestSigner } from './tokens.ts';
 
-/** How a path of the provider responds. */
+/** Handler of a path of the provider. */
 export type Respond = (response: ServerResponse, body: string) => void;
 
-/** An OpenID provider that does whatever a test says, and else what it should. */
+/** Valid OpenID provider whose responses a test can replace. */
 export interface ScriptedOpenId {
   readonly issuer: string;
   readonly signer: TestSigner;
-  /** What each path responds; a test replaces some and `reset` brings them back. */
+  /** Response of each path; a test replaces some and `reset` restores them. */
   readonly paths: Map<string, Respond>;
-  /** The forms that came to the token endpoint. */
+  /** Forms that the token endpoint received. */
   readonly forms: readonly URLSearchParams[];
-  /** Makes the token endpoint give this ID token beside an access token. */
+  /** Makes the token endpoint return this ID token with an access token. */
   give(idToken: string): void;
-  /** Claims of a good ID token for the client `gateway`. */
+  /** Claims of a valid ID token for the client `gateway`. */
   claims(nonce: string): Claims;
-  /** Adds to the discovery document, or takes away by undefined. */
+  /** Adds members to the discovery document; undefined removes one. */
   discover(more: Readonly<Record<string, unknown>>): void;
   reset(): void;
   stop(): Promise<void>;
@@ -69,12 +69,12 @@ export async function startScriptedOpenId(): Promise<ScriptedOpenId> {
   };
 }
 
-/** A response of JSON. */
+/** JSON response. */
 export function json(body: unknown, status = 200): Respond {
   return (response) => response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 }
 
-/** The challenge of a verifier (RFC 7636). */
+/** Challenge of a verifier (RFC 7636). */
 export function challengeOf(verifier: string): string {
   return createHash('sha256').update(verifier).digest('base64url');
 }

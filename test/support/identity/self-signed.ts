@@ -7,15 +7,17 @@ export interface Certificate {
 
 export interface CertificateOptions {
   readonly expired?: boolean;
-  /** Who it is for; several that one client trusts need names of their own. */
+  /** Subject name; several certificates trusted by one client need different names. */
   readonly subject?: string;
-  /** With an RSA key, which some take alone. */
+  /** Uses an RSA key, which some clients require. */
   readonly isRsa?: boolean;
   /** Encrypts the key. */
   readonly passphrase?: string;
 }
 
-/** A certificate for `localhost`, signed by itself and valid for a day (or until yesterday): no key lies in the repository. */
+/**
+ * Self-signed certificate for `localhost`, valid for a day (or until yesterday), so that no key is in the repository.
+ */
 export function createSelfSigned(options: CertificateOptions = {}): Certificate {
   const { privateKey, publicKey } = options.isRsa
     ? generateKeyPairSync('rsa', { modulusLength: 2048 })

@@ -4,13 +4,13 @@ import { exportJWK, exportSPKI, generateKeyPair, type JWK, type JWTPayload, Sign
 export const ISSUER = 'https://idp.example';
 export const AUDIENCE = 'tollgate';
 
-/** A key pair of an identity provider, and what it signs with it. */
+/** Key pair of an identity provider, and its signing function. */
 export interface TestSigner {
   readonly kid: string;
   readonly publicJwk: JWK;
   readonly publicPem: string;
   readonly privateJwk: JWK;
-  /** A good access token; `claims` and `header` replace or add, undefined takes away. */
+  /** Valid access token; `claims` and `header` replace or add values, undefined removes one. */
   sign(claims?: Claims, header?: Readonly<Record<string, unknown>>): Promise<string>;
 }
 
@@ -35,18 +35,18 @@ export function goodClaims(): Claims {
   return { iss: ISSUER, aud: AUDIENCE, sub: 'ann', iat: now, exp: now + 600, scope: 'keys:write' };
 }
 
-/** A token made by hand: any header, any payload, any signature. */
+/** Handmade token: any header, any payload, any signature. */
 export function forge(header: unknown, payload: unknown, signature = ''): string {
   return `${encode(header)}.${encode(payload)}.${signature}`;
 }
 
-/** A token signed with HMAC over a secret. */
+/** Token signed with HMAC over a secret. */
 export function signShared(secret: string | Buffer, claims: Claims = {}, header: Claims = {}, hash = 'sha256'): string {
   const body = `${encode({ alg: 'HS256', typ: 'JWT', ...header })}.${encode(drop({ ...goodClaims(), ...claims }))}`;
   return `${body}.${createHmac(hash, secret).update(body).digest('base64url')}`;
 }
 
-/** Text is taken as JSON already, so that a test can write what `JSON.stringify` never would. */
+/** Text is treated as JSON, so that a test can write text that `JSON.stringify` never produces. */
 function encode(value: unknown): string {
   return Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
 }

@@ -1,11 +1,11 @@
-/** What a request of each dialect may ask for, one thing at a time: the rows of the tables in `docs/dialects`. */
+/** Features of each dialect's requests, one per row of the tables in `docs/dialects`. */
 export interface DialectFeature {
   readonly title: string;
-  /** Laid over the dialect's plain request. */
+  /** Merged into the dialect's plain request. */
   readonly body: object;
-  /** The canonical field that says it, for what providers emulate. */
+  /** Canonical field of the feature, for emulation by providers. */
   readonly field?: string;
-  /** What a vendor's body has where the thing is kept, for fields that no table of a provider names. */
+  /** Pattern in the vendor's body if the feature is supported, for fields that no table of a provider names. */
   readonly kept?: RegExp;
 }
 
@@ -278,6 +278,6 @@ export const DIALECT_FEATURES: Readonly<Record<string, DialectFeatures>> = Objec
   interactions: INTERACTIONS,
   completions: COMPLETIONS,
   ollama: OLLAMA,
-  // OpenAI's format, with headers of its own.
+  // OpenAI's format, with additional headers.
   portkey: CHAT,
 });

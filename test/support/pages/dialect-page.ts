@@ -6,7 +6,7 @@ import type { BuiltInProvider } from '../plugins/all-providers.ts';
 import { DIALECT_FEATURES } from './dialect-features.ts';
 import { type DialectRuns, NEWEST } from './dialect-runs.ts';
 
-/** What is between these lines of a page is written by `npm run matrix`. */
+/** `npm run matrix` writes the text between these lines of a page. */
 const BEGIN = '<!-- written by npm run matrix -->';
 const END = '<!-- end of what npm run matrix writes -->';
 
@@ -25,7 +25,7 @@ export async function loadDialects(): Promise<readonly BuiltInDialect[]> {
   );
 }
 
-/** A page with its table written anew, at its end unless it has one already. */
+/** Returns a page with its table replaced, or added at its end. */
 export async function writeTable(
   page: string,
   { name }: BuiltInDialect,
@@ -51,10 +51,10 @@ async function tableOf(
   }
   const models = Object.entries(NEWEST).map(([name, model]) => `${name} \`${model}\``);
   return [
-    '## What providers make of it',
+    '## Provider support',
     '',
     '**native**: the body goes on as it is. **translated**: it says the same there. **emulated**: it gets something that comes to the same.',
-    '**left out**: told in `x-tollgate-dropped`, but for hints such as `cache_control`. **refused**: 400 that names it. Written by `npm run matrix`, which sends each',
+    '**left out**: reported in `x-tollgate-dropped`, but for hints such as `cache_control`. **refused**: 400 that names it. Written by `npm run matrix`, which sends each',
     'request through a gateway and looks at the bytes that the vendor gets, for its newest model; other models differ: see the provider’s own page.',
     `Models: ${models.join(', ')}.`,
     '',

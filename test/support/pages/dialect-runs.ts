@@ -8,7 +8,7 @@ import type { BuiltInProvider } from '../plugins/all-providers.ts';
 import { answer, type RecordedRequest, startScriptedUpstream } from '../vendors/scripted-upstream.ts';
 import { DIALECT_FEATURES, type DialectFeature } from './dialect-features.ts';
 
-/** The newest model of each vendor that the tables have; of the others any name will do. */
+/** Newest model of each vendor in the tables; for other vendors any name works. */
 export const NEWEST: Readonly<Record<string, string>> = Object.freeze({
   anthropic: 'claude-opus-5-5',
   azure: 'gpt-6.1-sol',
@@ -21,33 +21,33 @@ export const NEWEST: Readonly<Record<string, string>> = Object.freeze({
   xai: 'grok-4.7',
 });
 
-/** What a provider makes of one thing that a request asks for. */
+/** Handling of one request feature by a provider. */
 export type Passage = 'native' | 'translated' | 'emulated' | 'left out' | 'refused';
 
-/** What came of one request: at the caller, and at the vendor. */
+/** Result of one request, at the caller and at the vendor. */
 interface Run {
   readonly status: number;
   readonly text: string;
   readonly lane: string | null;
   readonly dropped: ReadonlySet<string>;
-  /** The bytes of the body that the vendor got; none for a provider without a vendor. */
+  /** Body that the vendor received; undefined for a provider without a vendor. */
   readonly sent: string | undefined;
-  /** The headers that it got, as far as they tell of a request. */
+  /** Relevant headers that the vendor received. */
   readonly heads: string | undefined;
 }
 
-/** What a vendor got of one field of a chat request, for its newest model. */
+/** Form in which one field of a chat request reached a vendor, for its newest model. */
 export interface Arrival {
   readonly is: 'as it is' | 'written anew' | 'left out' | 'refused';
-  /** Where in the vendor's body it is seen; empty where it is not. */
+  /** Places in the vendor's body; empty if there are none. */
   readonly at: readonly string[];
-  /** Whether `x-tollgate-dropped` names it. */
+  /** True if `x-tollgate-dropped` names it. */
   readonly isTold: boolean;
 }
 
-/** What the matrix says of a field by what arrived of it. */
+/** Cell of the matrix for a field, from its arrival. */
 export function arrivedCell({ name, provider }: BuiltInProvider, field: string, arrival: Arrival | undefined): Cell {
-  // Told as left out, and something that comes near to it is sent all the same.
+  // Reported as dropped, and an approximation is sent all the same.
   const comesNear = arrival?.is === 'left out' && arrival.at.length > 0;
   const isEmulated =
     comesNear || (arrival?.is === 'written anew' && provider.fields?.fields[field]?.rule === 'emulated');
@@ -62,20 +62,20 @@ const SAYS = {
   refused: 'refused',
 } as const satisfies Record<Arrival['is'], Cell['says']>;
 
-/** The model that arrivals are about. */
+/** Model for which arrivals are measured. */
 export function newestOf(provider: string): string {
   return provider === 'echo' ? 'echo' : (NEWEST[provider] ?? 'some-model');
 }
 
 export interface DialectRuns {
-  /** Sends a request with the feature through a gateway, and looks at what arrived at the vendor. */
+  /** Sends a request with the feature through a gateway, and inspects the request at the vendor. */
   cellOf(dialect: string, provider: BuiltInProvider, feature: DialectFeature): Promise<Passage>;
-  /** Sends a chat with the field and looks at what arrived; undefined for a field that has no sample. */
+  /** Sends a chat with the field and inspects the request at the vendor; undefined for a field without a sample. */
   arrivalOf(provider: BuiltInProvider, field: string): Promise<Arrival | undefined>;
   close(): Promise<void>;
 }
 
-/** A response in the formats of all wires at once. */
+/** Response in the formats of all wires at once. */
 const WORDS = 'Well.';
 const RESPONSE = Object.freeze({
   ...{
@@ -125,7 +125,7 @@ const PATHS: Readonly<Record<string, (model: string) => string>> = Object.freeze
   responses: () => '/v1/responses',
 });
 
-/** A gateway before a vendor that takes everything, under the name of every provider. */
+/** Gateway in front of a vendor that accepts everything, with the name of every provider. */
 export async function openDialectRuns(providers: readonly BuiltInProvider[]): Promise<DialectRuns> {
   const vendor = await startScriptedUpstream(async (wire) => {
     await wire.send(answer(200, wire.request.path.includes('/responses') ? OF_RESPONSES : RESPONSE));
@@ -172,7 +172,7 @@ export async function openDialectRuns(providers: readonly BuiltInProvider[]): Pr
       if (isLost || [...found.dropped].some((one) => !usual.dropped.has(one))) return 'left out';
       if (feature.kept && !feature.kept.test(found.sent ?? '')) return 'left out';
       const passed = found.lane === 'native' ? 'native' : 'translated';
-      // A body of another format that goes on as it is meets none of the provider's rules for chat.
+      // A passed-through body of another format skips the provider's rules for chat.
       if (
         feature.field === undefined ||
         (passed === 'native' && DIALECT_FEATURES[dialect] !== DIALECT_FEATURES['chat'])
@@ -190,12 +190,12 @@ export async function openDialectRuns(providers: readonly BuiltInProvider[]): Pr
       if (found.status === 400) return { is: 'refused', at: [], isTold: true };
       if (found.status !== 200) throw new Error(`${field} at ${name}: ${found.text}`);
       const isTold = found.dropped.has(field);
-      // A provider without a network has nothing to look at but what is told.
+      // For a provider without a network, only the reported fields can be inspected.
       if (found.sent === undefined) return { is: isTold ? 'left out' : 'as it is', at: [], isTold };
       const [before, after] = [usual.sent, found.sent].map((text) => readObject(parseJson(text ?? '')));
       const at = changedPlaces(before ?? {}, after ?? {});
       if (found.heads !== usual.heads) at.push('a header');
-      // Where leaving it out comes to the same, nobody has to be told.
+      // No report is needed if the omission has the same effect.
       if (at.length === 0 && !isTold && provider.fields?.fields[field]?.rule === 'emulated')
         return { is: 'written anew', at, isTold };
       if (at.length === 0 || isTold) return { is: 'left out', at, isTold };
@@ -209,7 +209,7 @@ export async function openDialectRuns(providers: readonly BuiltInProvider[]): Pr
   };
 }
 
-/** Where two bodies differ, one name deep into objects. */
+/** Places where two bodies differ, one level deep in objects. */
 function changedPlaces(before: JsonObject, after: JsonObject, prefix = ''): string[] {
   return [...new Set([...Object.keys(before), ...Object.keys(after)])].sort().flatMap((name) => {
     const [one, other] = [before[name], after[name]];

@@ -13,8 +13,9 @@ interface Result {
 }
 
 /**
- * A mocha reporter that writes `docs/providers/matrix.md` from what ran: the second half of `npm run matrix`. A cell says
- * what all of its tests showed; one that failed, or that no test stands for, says `FAILS`. Nothing in the page is written by hand.
+ * Mocha reporter that writes `docs/providers/matrix.md` from the executed tests: the second half of `npm run matrix`. A
+ * cell states the result of all its tests; a cell with a failed test or without a test is `FAILS`. The whole page is
+ * generated.
  */
 export default class MatrixReporter extends Mocha.reporters.Dot {
   constructor(runner: Mocha.Runner, options: Mocha.MochaOptions) {
@@ -30,7 +31,7 @@ export default class MatrixReporter extends Mocha.reporters.Dot {
   }
 }
 
-/** The page of a run's results: a row for each feature, a column for each provider. */
+/** Page of a run's results: a row per feature, a column per provider. */
 export function formatMatrix(results: readonly Result[]): string {
   const providers = [...new Set(results.map(({ cell }) => cell.provider))].sort();
   const features = [...new Set(results.map(({ cell }) => cell.feature))].sort(byKind);
@@ -70,7 +71,7 @@ function formatCell(results: readonly Result[]): string {
   return `[${says}][${path.basename(first.file)}]`;
 }
 
-/** What answers show first, fields of the request after it. */
+/** Orders features of responses before fields of the request. */
 function byKind(a: string, b: string): number {
   return Number(a.startsWith('`')) - Number(b.startsWith('`')) || (a < b ? -1 : 1);
 }

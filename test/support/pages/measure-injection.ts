@@ -1,6 +1,7 @@
 /**
- * `npm run injection -- <folder>`: how the guardrail `injection` does on public sets, as the table of `docs/plugins/guardrails.md` has it. The sets are not
- * in this repository; that page says where each comes from. Half of each text's set was looked at while the signs were written (`seen`), by a hash of the text.
+ * `npm run injection -- <folder>`: measures the guardrail `injection` on public sets, for the table of
+ * `docs/plugins/guardrails.md`. The sets are not in this repository; that page names their sources. The signs were
+ * written with half of each set (`seen`), selected by a hash of the text.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { screen } from '../../../plugins/agents/medical/index.ts';
 import { findReleaseRules } from '../../../plugins/agents/medical/run-medical.ts';
 
-/** One phrasing with the label that the rules ought to give it (see the README of the set in `docs/plugins/medical.md`). */
+/** Phrasing with the label that the rules should give it (see the README of the set in `docs/plugins/medical.md`). */
 export interface Phrasing {
   readonly id: string;
   readonly text: string;
@@ -13,31 +13,40 @@ export interface Phrasing {
 
 export interface Measured extends Phrasing {
   readonly language: string;
-  /** An emergency that a rule of emergencies found, or a dose that a rule of the release stopped; with the harmless ones any rule. */
+  /**
+   * True if a rule of emergencies matched an emergency, or a release rule stopped a dose. For harmless phrasings, true
+   * if any rule matched.
+   */
   readonly found: boolean;
   readonly rules: readonly string[];
 }
 
 const FOLDER = new URL('../../fixtures/medical/', import.meta.url);
 
-/** The parts of the set: those that the rules were written or mended with, and those whose failures nobody has read one by one. */
+/**
+ * Parts of the set: some were used to write or fix the rules, and the failures of the others were never read
+ * individually.
+ */
 export const PARTS = Object.freeze([
   ...['authoring', 'held', 'blind', 'blind-2', 'blind-3-mended', 'blind-3-held', 'strangers-dev', 'strangers-held'],
   ...['fresh-dev', 'fresh-held', 'later-dev', 'later-held', 'others-held'],
 ] as const);
 export type Part = (typeof PARTS)[number];
 
-/** Parts of whose failures only the number is known: what is read of them holds nobody to anything any more. */
+/**
+ * Parts for which only the number of failures is known. Once the failures of a part are read, it no longer proves
+ * anything.
+ */
 export const HELD_PARTS: ReadonlySet<Part> = new Set<Part>([
   ...(['blind-3-held', 'strangers-held', 'fresh-held', 'later-held', 'others-held'] as const),
 ]);
 
-/** Parts that the rules, the lexicons and the weights may be made by. */
+/** Parts that may be used to write the rules, the lexicons and the weights. */
 export const DEVELOPED: readonly Part[] = Object.freeze(PARTS.filter((part) => !HELD_PARTS.has(part)));
 
 const measured = new Map<Part, readonly Measured[]>();
 
-/** Every phrasing of one part with what the rules say to it, looked up once in a process; empty for a part that is not there. */
+/** All phrasings of one part with the results of the rules, cached per process; empty for a missing part. */
 export function measurePart(part: Part): readonly Measured[] {
   const known = measured.get(part) ?? measureAnew(part);
   measured.set(part, known);
@@ -48,7 +57,7 @@ function measureAnew(part: Part): readonly Measured[] {
   return readPart(part).map((item) => ({ ...item, ...judge(item) }));
 }
 
-/** Every phrasing of one part; none for a part that is not there. */
+/** All phrasings of one part; empty for a missing part. */
 export function readPart(part: Part): readonly (Phrasing & { readonly language: string })[] {
   const folder = new URL(`${part}/`, FOLDER);
   if (!existsSync(folder)) return [];
@@ -61,7 +70,7 @@ export function readPart(part: Part): readonly (Phrasing & { readonly language: 
   });
 }
 
-/** Which emergencies were found when `found.json` was written, on 2026-11-27: they have to be found for ever. */
+/** Emergencies that were found when `found.json` was written, on 2026-11-27. They must always be found. */
 export function readFound(): (part: Part, id: string) => boolean {
   const found: Partial<Record<Part, readonly string[]>> = JSON.parse(
     readFileSync(new URL('found.json', FOLDER), 'utf8'),
@@ -70,7 +79,7 @@ export function readFound(): (part: Part, id: string) => boolean {
   return (part, id) => known.get(part)?.has(id) ?? false;
 }
 
-/** Illnesses, or what happened to somebody, in frames of `contexts.json`: sentences that are harmless, and those in which it is there now. */
+/** Illnesses or events in frames of `contexts.json`: harmless sentences, and sentences about a present emergency. */
 interface Contexts {
   readonly of: readonly string[];
   readonly harmless: readonly string[];
@@ -98,7 +107,7 @@ function judge({ kind, text }: Phrasing): Pick<Measured, 'found' | 'rules'> {
   return { found: counting.length > 0, rules: flags.map(({ id }) => id) };
 }
 
-/** How many of some phrasings were found, as a share of one; undefined when there are none. */
+/** Share of phrasings that were found, from 0 to 1; undefined if there are none. */
 export function shareFound(phrasings: readonly Measured[]): number | undefined {
   return phrasings.length === 0 ? undefined : phrasings.filter(({ found }) => found).length / phrasings.length;
 }

@@ -9,20 +9,20 @@ export type RagLanguage = (typeof RAG_LANGUAGES)[number];
 
 interface Judged {
   readonly query: string;
-  /** Documents that are relevant: 2 responds to the query, 1 is about it. */
+  /** Relevant documents: 2 for an answer to the query, 1 for the same topic. */
   readonly relevant: Readonly<Record<string, number>>;
 }
 
 interface JudgedSet {
   readonly language: RagLanguage;
   readonly documents: readonly { readonly id: string; readonly title: string; readonly text: string }[];
-  /** What the search was made with. */
+  /** Queries that were used to develop the search. */
   readonly queries: readonly Judged[];
-  /** What it was measured with once it was made, and not changed for. */
+  /** Queries for measurement only; the search was not changed because of them. */
   readonly held: readonly Judged[];
 }
 
-/** One query, and how well it was served: nDCG@10, by the search of now and by the one of index version 2. */
+/** Query with its quality, nDCG@10, in the current search and in that of index version 2. */
 export interface MeasuredQuery extends Judged {
   readonly language: RagLanguage;
   readonly isHeld: boolean;
@@ -33,7 +33,7 @@ export interface MeasuredQuery extends Judged {
 
 const DEPTH = 10;
 
-/** The judged set of `test/fixtures/rag`, all languages in one index. Without embeddings: words alone. */
+/** Measures the judged set of `test/fixtures/rag`, with all languages in one index and without embeddings. */
 export async function measureRag(folder: string): Promise<readonly MeasuredQuery[]> {
   const sets = RAG_LANGUAGES.map(readSet);
   const index = await openJudgedIndex(path.join(folder, 'now'));
@@ -64,7 +64,7 @@ export async function measureRag(folder: string): Promise<readonly MeasuredQuery
   }
 }
 
-/** An index of all documents of the judged set. */
+/** Index of all documents in the judged set. */
 export async function openJudgedIndex(folder: string): Promise<TestIndex> {
   const index = await openTestIndex(folder);
   for (const { language, documents } of RAG_LANGUAGES.map(readSet))
@@ -75,7 +75,7 @@ export async function openJudgedIndex(folder: string): Promise<TestIndex> {
   return index;
 }
 
-/** A word that stands in no document, and what it finds all the same. */
+/** Word that is in no document, and the documents that it finds all the same. */
 export interface AbsentWord {
   readonly language: RagLanguage;
   readonly word: string;
@@ -117,7 +117,7 @@ export function meanOf(measured: readonly MeasuredQuery[], which: 'before' | 'no
 
 const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u;
 
-/** The search of index version 2, to compare with: words as they are, pairs of characters in scripts without spaces. */
+/** Search of index version 2, for comparison: unchanged words, pairs of characters in scripts without spaces. */
 function createFormerSearch(database: Database, sets: readonly JudgedSet[]): (query: string) => readonly string[] {
   const spread = (text: string): string => text.normalize('NFKC').replace(new RegExp(UNSPACED, 'gu'), ' $& ');
   database.exec(

@@ -26,7 +26,7 @@ const TITLES: Readonly<Record<Part, string>> = Object.freeze({
   'others-held': 'Words of two more strangers, written after the weights were found, counted and never read one by one',
 });
 
-/** The generated part of `docs/plugins/medical-figures.md`: figures per language, group and style, and the rules. */
+/** Generated part of `docs/plugins/medical-figures.md`: figures per language, group and style, and the rules. */
 export function formatMedical(): string {
   const parts = PARTS.map((part) => [part, measurePart(part)] as const).filter(([, measured]) => measured.length > 0);
   const sections = parts.flatMap(([part, measured]) => [
@@ -37,7 +37,7 @@ export function formatMedical(): string {
   return [...sections, ...ruleTables()].join('\n\n');
 }
 
-/** What the rules got wrong, in the words of whoever wrote it. */
+/** Phrasings that the rules judged wrong. */
 function wrongOf(measured: readonly Measured[]): readonly string[] {
   const listOf = (kind: Phrasing['kind'], isFound: boolean) =>
     measured
@@ -120,7 +120,7 @@ function ruleTables(): readonly string[] {
 const START = '<!-- figures: written by npm run medical -->';
 const END = '<!-- end -->';
 
-/** The page with its generated part as the rules and the set have it. */
+/** Returns the page with its generated part from the current rules and set. */
 export function withFigures(page: string): string {
   const [before = '', rest = ''] = page.split(START);
   const [, after = ''] = rest.split(END);

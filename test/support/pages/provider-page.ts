@@ -22,10 +22,10 @@ const VERBS = {
   refused: 'refused',
 } as const;
 
-/** What arrived of each field, by name; fields without a sample are not there. */
+/** Arrival of each field, by name; fields without a sample are missing. */
 export type Arrivals = Readonly<Record<string, Arrival | undefined>>;
 
-/** What a vendor got of each field of its table, sent through a gateway. */
+/** Arrival of each field of the provider's table at its vendor, through a gateway. */
 export async function readArrivals(built: BuiltInProvider, runs: Pick<DialectRuns, 'arrivalOf'>): Promise<Arrivals> {
   const arrivals: Record<string, Arrival | undefined> = {};
   for (const field of Object.keys(built.provider.fields?.fields ?? {}))
@@ -33,10 +33,10 @@ export async function readArrivals(built: BuiltInProvider, runs: Pick<DialectRun
   return arrivals;
 }
 
-/** What every request has. */
+/** Fields that every request has. */
 const WHOLE: ReadonlySet<string> = new Set(['messages', 'model', 'stream']);
 
-/** `docs/providers/<name>.md`: what the provider's own data says, and what arrived at its vendor, for people. */
+/** `docs/providers/<name>.md`: the provider's own data, and the fields that reached its vendor, for readers. */
 export function formatProviderPage({ name, plugin, provider }: BuiltInProvider, arrivals: Arrivals): string {
   const { fields: table, credential, baseUrl } = provider;
   const options = Object.entries(ownOptions(plugin.configSchema)).map(
@@ -121,7 +121,7 @@ function arrivalText(arrival: Arrival | undefined): string {
   return is === 'left out' && at.length > 0 ? `${is}, but ${places}` : is;
 }
 
-/** Of fields that are sent: one table, or one a wire where the vendor has several. */
+/** Effects of sent fields: one table, or one per API of the vendor. */
 function effectsSection(declared: Endpoint['effects'], { fields, variants = [] }: FieldTable): readonly string[] {
   const head = [
     ...['## What a caller can make this vendor do', ''],
@@ -152,7 +152,7 @@ function effectsTable(effects: ProviderEffects = {}, fields: FieldRules): readon
   return rows.length === 0 ? [] : ['| Field | Values | What it does, and who may |', '|---|---|---|', ...rows, ''];
 }
 
-/** The effects of all wires. */
+/** Effects of all APIs of the vendor. */
 function everyEffect(declared: Endpoint['effects'], { variants = [] }: FieldTable): ProviderEffects {
   if (typeof declared !== 'function') return declared ?? {};
   return Object.assign({}, declared(''), ...variants.map(({ example }) => declared(example.model))) as ProviderEffects;
@@ -165,7 +165,7 @@ function effectRow(field: string, rule: ProviderEffect): string {
   return `| \`${place}\` | ${texts} | ${[gateOf(rule), note].map(sentence).join(' ').trim()} |`;
 }
 
-/** What follows from an effect, in words. */
+/** Consequence of an effect, in words. */
 function gateOf({ does, name }: ProviderEffect): string {
   if (does === 'tool') return `runs a tool: 403 without ${name ? `\`${name}\`` : 'its name'} in \`serverTools\``;
   if (does === 'model') return `calls ${name === '*' ? 'any' : 'that'} model: 403 where the key may not use it`;
@@ -174,7 +174,7 @@ function gateOf({ does, name }: ProviderEffect): string {
   return does === 'price' ? 'changes the price' : 'says where, or by whom, a request is processed';
 }
 
-/** What a request can make the vendor keep, and what becomes of it. */
+/** Data that a request can make the vendor store, and its use. */
 function keptSection(
   effects: ProviderEffects = {},
   options: Readonly<Record<string, Schema>>,
@@ -195,14 +195,14 @@ function keptSection(
 }
 
 const TABLE = loadModelTable();
-/** Rates that have a column. */
+/** Rates with a column. */
 const SHOWN: ReadonlySet<string> = new Set(['input', 'output', 'cached_input']);
 const HEAD = [
   '| Model | Context | Input | From its cache | Output | Other prices | Holds |',
   '|---|---|---|---|---|---|---|',
 ];
 
-/** Models and prices that the package knows of a vendor, as of the day of its table. */
+/** Models and prices of a vendor in the package, as of the date of its table. */
 function billSection(name: string): readonly string[] {
   const { accepts, fees, regions } = TABLE.families?.[name] ?? {};
   const rows = rowsOf(name, TABLE).filter(({ shutdown }) => shutdown === undefined || shutdown > (TABLE.date ?? ''));

@@ -13,7 +13,7 @@ const SEARCHES = Object.freeze([
   ['with parts of words, and words of Chinese and Japanese', 'now'],
 ] as const);
 
-/** The page with its generated tables as the search and the judged set have them. */
+/** Returns the page with its generated tables from the current search and judged set. */
 export function withRagFigures(
   page: string,
   measured: readonly MeasuredQuery[],

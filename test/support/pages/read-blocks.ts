@@ -2,16 +2,16 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { PACKAGE_ROOT } from '../../../config/package-root.ts';
 
-/** A fenced block of a page. */
+/** Fenced block of a page. */
 export interface Block {
   readonly page: string;
-  /** Of its first line in the page. */
+  /** Number of its first line in the page. */
   readonly line: number;
   readonly language: string;
   readonly text: string;
 }
 
-/** Every fenced block with a language of the README and of all pages. */
+/** All fenced blocks with a language in the README and all pages. */
 export function readBlocks(): readonly Block[] {
   const folder = path.join(PACKAGE_ROOT, 'docs');
   const docs = existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: 'utf8' }) : [];
@@ -19,7 +19,7 @@ export function readBlocks(): readonly Block[] {
   return pages.flatMap(blocksOf);
 }
 
-/** The chapter of a page under this heading, up to the next of its rank; on the lines that it has in the page. */
+/** Chapter of a page under this heading, up to the next heading of the same rank. Line numbers are preserved. */
 export function readChapter(page: string, heading: string): string {
   const lines = readFileSync(path.join(PACKAGE_ROOT, page), 'utf8').split('\n');
   const start = lines.indexOf(heading);

@@ -10,10 +10,12 @@ const GROUPS: Readonly<Record<string, readonly [title: string, subject: string]>
   X: ['Plugins', 'A plugin …'],
 });
 
-/** In which forms each fault came out as it should, in the last run. */
+/** Formats in which each fault passed in the last run. */
 export type FormsOfFaults = Readonly<Record<string, readonly FormName[]>>;
 
-/** The generated part of `docs/reliability.md`: one table a group of faults, with a column for each form where one was tested. */
+/**
+ * Generated part of `docs/reliability.md`: one table per group of faults, with a column per format if one was tested.
+ */
 export function formatFaults(faults: Readonly<Record<string, Fault>>, forms: FormsOfFaults): string {
   return Object.entries(GROUPS)
     .map(([letter, [title, subject]]) => {
@@ -30,7 +32,7 @@ export function formatFaults(faults: Readonly<Record<string, Fault>>, forms: For
 const START = '<!-- faults: written by test/support/pages/write-reliability-page.ts -->';
 const END = '<!-- end -->';
 
-/** The page with its generated part as the tables have it. */
+/** Returns the page with its generated part from the tables. */
 export function withFaults(page: string, faults: Readonly<Record<string, Fault>>, forms: FormsOfFaults): string {
   const [before = '', rest = ''] = page.split(START);
   const [, after = ''] = rest.split(END);

@@ -6,37 +6,41 @@ import { DEVELOPED, fillContexts, type Part, readFound, readPart } from './measu
 
 const FILE = new URL('../../../plugins/agents/medical/engine/weights.json', import.meta.url);
 
-/** A text that says what it is. */
+/** Labelled text. */
 interface Sample {
   readonly features: readonly string[];
   readonly isEmergency: boolean;
-  /** How much it counts. */
+  /** Weight of the sample in the training. */
   readonly share: number;
-  /** What is weighed before it is told, where this has to be found: each reading, and whether a rule of emergencies holds. */
+  /** Set if the sample must be found: the features of each reading, and whether a rule of emergencies matches. */
   readonly must?: { readonly readings: readonly (readonly string[])[]; readonly hasRule: boolean };
 }
 
-/** Features that fewer texts have are left out: they would be learned by heart. Of two concepts at once more are needed. */
+/** Minimum number of texts of a feature, which prevents overfitting. Pairs of concepts need more. */
 const FEWEST_TEXTS = 2;
 const FEWEST_OF_PAIRS = 5;
-/** Weights of two concepts that say less are left out. */
+/** Minimum absolute weight of a pair of concepts. */
 const LEAST_OF_PAIRS = 0.06;
-/** How strongly weights are held near zero. */
+/** Strength of the regularization. */
 const HOLD = 4;
 const STEPS = 120;
-/** What a phrasing counts against one that the rules were written with: written without them, never mended by, one of many with the same frame. */
+/**
+ * Shares of a phrasing relative to one that the rules were written with. They apply to phrasings written without the
+ * rules, never used for a fix, or one of many with the same frame.
+ */
 const UNREAD_SHARE = 4;
 const STRANGE_SHARE = 10;
 const FRAMED_SHARE = 0.3;
 const STRANGE: ReadonlySet<Part> = new Set<Part>(['strangers-dev', 'fresh-dev', 'later-dev']);
 const DECIMALS = 2;
-/** An emergency that is found today and would not be any more counts so many times more, so often. */
+/** Factor for the share of an emergency that would no longer be found, and the maximum number of rounds. */
 const MISSED_FACTOR = 3;
 const ROUNDS = 8;
 
 /**
- * Finds the weights by logistic regression with L2 over what {@link DEVELOPED} parts of the set, `contexts.json` and the examples of the rules have, by
- * accelerated gradient descent from zero: the same every time. An emergency that is found today, and every one of the examples and contexts, counts more and more until it is found.
+ * Finds the weights by logistic regression with L2, by accelerated gradient descent from zero, so that the result is
+ * deterministic. The samples are the {@link DEVELOPED} parts of the set, `contexts.json` and the examples of the rules.
+ * Currently found emergencies, examples and contexts get a larger share until they are found.
  */
 export function trainWeights(): Found {
   let samples = readSamples();
@@ -89,7 +93,7 @@ export function writeWeights(): void {
   writeFileSync(FILE, `${JSON.stringify({ about, ...trainWeights() }, null, 2)}\n`);
 }
 
-/** The weights as the file has them. */
+/** Weights in the file. */
 export function readWeights(): unknown {
   const { about: _about, ...weights } = JSON.parse(readFileSync(FILE, 'utf8')) as Record<string, unknown>;
   return weights;
@@ -125,7 +129,7 @@ interface Row {
   readonly share: number;
 }
 
-/** The last weight is the base, which nothing holds near zero. */
+/** The last weight is the base, which is not regularized. */
 function descend(rows: readonly Row[], base: number): Float64Array {
   const counts = new Float64Array(base + 1);
   for (const { at } of rows) for (const one of at) counts[one] = (counts[one] ?? 0) + 1;

@@ -1,4 +1,7 @@
-/** Measures the medical rules on `test/fixtures/medical` and writes the tables of `docs/plugins/medical-figures.md`; lists what was missed with `--missed`, but for the parts that are held. `--train` finds the weights anew instead. */
+/**
+ * Measures the medical rules on `test/fixtures/medical` and writes the tables of `docs/plugins/medical-figures.md`.
+ * `--missed` lists the missed phrasings, except those of held parts. `--train` finds new weights instead.
+ */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { DEVELOPED, measurePart } from './measure-medical.ts';
 import { withFigures } from './medical-page.ts';
@@ -10,7 +13,7 @@ if (process.argv.includes('--train')) writeWeights();
 else writeFileSync(PAGE, withFigures(readFileSync(PAGE, 'utf8')));
 
 if (process.argv.includes('--missed')) {
-  // What is held would be held no longer once somebody has read what the rules get wrong of it.
+  // A held part would lose its value if its failures were read.
   for (const part of DEVELOPED) {
     for (const { id, kind, found, text, rules } of measurePart(part)) {
       const isRight = found === !kind.endsWith('harmless');

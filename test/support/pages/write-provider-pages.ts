@@ -1,4 +1,7 @@
-/** Writes `docs/providers/<name>.md` for every provider, and the tables of `docs/dialects`; the first half of `npm run matrix`. */
+/**
+ * Writes `docs/providers/<name>.md` for every provider, and the tables of `docs/dialects`; the first half of `npm run
+ * matrix`.
+ */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { loadProviders } from '../plugins/all-providers.ts';
 import { loadDialects, writeTable } from './dialect-page.ts';

@@ -1,4 +1,7 @@
-/** Measures the search on `test/fixtures/rag` and writes the tables of `docs/plugins/rag.md`; `--missed` lists the queries that are not served best, and absent words that find something. */
+/**
+ * Measures the search on `test/fixtures/rag` and writes the tables of `docs/plugins/rag.md`. `--missed` lists the
+ * queries without the best result, and absent words that find something.
+ */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';

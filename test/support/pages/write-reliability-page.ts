@@ -1,6 +1,6 @@
 /**
- * Runs the faults that depend on the form in which a chat is asked for, and writes the tables of `docs/reliability.md` from
- * `test/faults/index.ts` and from what came out as it should in which form.
+ * Runs the faults that depend on the format of a chat, and writes the tables of `docs/reliability.md` from
+ * `test/faults/index.ts` and the passed formats.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,11 +15,11 @@ const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const PAGE = path.join(ROOT, 'docs/reliability.md');
 const FORMS = path.join(ROOT, 'test/faults/forms.json');
 
-/** Files of tests to run again, where not all are: what the last run found of the others stays. */
+/** Test files to run; for the others the results of the last run stay. Default: all. */
 const some = process.argv.slice(2);
 const files = some.length > 0 ? some : ['test/faults/*.test.ts'];
 
-/** What compares the page with the tables, and what is about money alone and takes long. */
+/** The test of the page, and the slow tests about money only. */
 const IGNORED = ['index.test.ts', 'money.property.slow.test.ts'].flatMap((name) => ['--ignore', `test/faults/${name}`]);
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-faults-'));

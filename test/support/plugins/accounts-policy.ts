@@ -15,7 +15,7 @@ import { withDefaults } from './with-defaults.ts';
 
 export interface AccountsSetup {
   readonly store: Store;
-  /** What it books in, which may be one before the store's. */
+  /** Ledger for charges, possibly a wrapper of the store's. */
   readonly ledger: Ledger;
   readonly billing: 'track' | 'enforce';
   services(): CallServices | undefined;

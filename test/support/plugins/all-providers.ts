@@ -4,7 +4,7 @@ import { type SubjectProvider, setUpProvider } from '../../conformance/provider-
 
 const FOLDER = new URL('../../../plugins/providers/', import.meta.url);
 
-/** Options without which a provider cannot be set up. */
+/** Options that a provider needs for its set-up. */
 const CONFIG: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   azure: { resource: 'acme' },
   bedrock: { region: 'us-east-1' },
@@ -16,11 +16,11 @@ export interface BuiltInProvider {
   readonly name: string;
   readonly plugin: Plugin<object, 'provider'>;
   readonly provider: SubjectProvider;
-  /** What it was set up with. */
+  /** Options that it was set up with. */
   readonly config: Readonly<Record<string, unknown>>;
 }
 
-/** Every provider of the folder, by name; a new one is found by being there. */
+/** All providers in the folder, by name; new ones are detected automatically. */
 export async function loadProviders(): Promise<readonly BuiltInProvider[]> {
   const names = readdirSync(FOLDER, { withFileTypes: true }).flatMap((entry) => {
     if (entry.isFile() && entry.name.endsWith('.ts')) return [entry.name];

@@ -21,7 +21,7 @@ import { withDefaults } from './with-defaults.ts';
 export interface FakeOptions {
   readonly settings?: Partial<GatewaySettings>;
   readonly models?: readonly ModelRow[];
-  /** The providers, each with its models; one named openai that takes any unless given. */
+  /** Providers with their models. Default: one named openai with any model. */
   readonly offers?: Readonly<Record<string, Pick<Offer, 'models' | 'anyModel'>>>;
 }
 
@@ -39,7 +39,7 @@ const SETTINGS: GatewaySettings = {
   isDefault: false,
 };
 
-/** A plugin of any config. */
+/** Plugin of any configuration. */
 export type AnyPlugin = Omit<Plugin, 'configSchema' | 'setup'> & {
   readonly configSchema?: object;
   setup(api: PluginApi, config: never): void | Promise<void>;
@@ -53,7 +53,7 @@ export interface ConfiguredPlugin {
 
 type Work = () => void | Promise<void>;
 
-/** What plugins registered on a store, without a core. Config defaults are applied and its schema enforced, as core does. */
+/** Registers plugins on a store without a core. As in core, defaults are applied and the schema is enforced. */
 export async function registerPlugins(store: Store, plugins: readonly ConfiguredPlugin[], options: FakeOptions) {
   const log = createSilentLog();
   const registered = {
@@ -75,7 +75,7 @@ export async function registerPlugins(store: Store, plugins: readonly Configured
 
 export type Registered = Awaited<ReturnType<typeof registerPlugins>>;
 
-/** The API of every plugin, but for its own name. */
+/** API of every plugin, except its own name. */
 function apiOf(store: Store, registered: Registered, options: FakeOptions) {
   const { log, audit, routes, commands, announcements, hooks, readies, closes } = registered;
   const offers = (options.offers ?? { openai: { anyModel: true } }) as Readonly<Record<string, Offer>>;
@@ -83,27 +83,33 @@ function apiOf(store: Store, registered: Registered, options: FakeOptions) {
   return {
     log,
     settings: { ...SETTINGS, ...options.settings },
-    stores: { ...store, kept: store.kept('fake') },
-    ledger: store.ledger,
-    records: createRecordBook(store),
+    stores: {
+      ...store,
+      kept: store.kept('fake'),
+      share: (name: string) => store.keyv(name),
+      shared: (name: string) => store.keyv(name),
+      personalData: () => undefined,
+    },
+    books: { ledger: store.ledger, records: createRecordBook(store) },
+    operators: {
+      gather: () => async () => [],
+      figure: () => undefined,
+      audit: audit.add,
+      auditLog: audit.list,
+      announce: (announcement: Announcement) => void announcements.push(announcement),
+      offerSignIn: () => undefined,
+      allPersonalData: () => [],
+    },
+    models: {
+      list: () => options.models ?? [],
+      aliases: () => [],
+      offers: (operation: string) => new Map(operation === 'chat' ? Object.entries(offers) : []),
+      catalog: createCatalog(new Map(vendors)),
+    },
     redact: (text: string) => text,
-    gather: () => async () => [],
-    figure: () => undefined,
-    audit: audit.add,
-    auditLog: audit.list,
     keyv: (namespace: string) => store.keyv(namespace),
-    share: (name: string) => store.keyv(name),
-    shared: (name: string) => store.keyv(name),
     route: (route: Route) => void routes.push(route),
     command: (command: Command) => void commands.push(command),
-    announce: (announcement: Announcement) => void announcements.push(announcement),
-    offerSignIn: () => undefined,
-    personalData: () => undefined,
-    allPersonalData: () => [],
-    models: () => options.models ?? [],
-    aliases: () => [],
-    offers: (operation: string) => new Map(operation === 'chat' ? Object.entries(offers) : []),
-    catalog: createCatalog(new Map(vendors)),
     hook<N extends HookName>(name: N, hook: Hook<N>) {
       if (name !== 'authenticate') throw new Error(`the fake has no hook ${name}`);
       const object = typeof hook === 'function' ? { handler: hook } : hook;

@@ -32,19 +32,19 @@ export interface Sent {
   readonly query?: Readonly<Record<string, string>>;
 }
 
-/** Plugins on a store, without a core: what they registered, and the steps core would take with it. */
+/** Plugins on a store without a core: their registrations, and the steps that core performs with them. */
 export interface FakeGateway {
   readonly routes: readonly Route[];
   readonly announcements: readonly Announcement[];
   readonly logs: readonly LogLine[];
   authenticate(credential: string, options?: { bearer?: boolean; now?: number }): Promise<Principal>;
   request(method: Route['method'], path: string, sent?: Sent): Promise<Answer>;
-  /** Runs a command as the command line would; answers what went to stdout and stderr. */
+  /** Runs a command as the command line does; returns stdout and stderr. */
   run(
     line: readonly string[],
     options?: CommandInput['options'],
   ): Promise<{ out: string; json: unknown; talk: string }>;
-  /** What was written down of changes. */
+  /** Audit log of changes. */
   audit(query: AuditQuery): Promise<AuditPage>;
   ready(): Promise<void>;
   close(): Promise<void>;

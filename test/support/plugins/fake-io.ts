@@ -1,7 +1,7 @@
 import { formatTable } from '../../../cli/io.ts';
 import type { CommandIo } from '../../../contract/index.ts';
 
-/** The channels of a command that no terminal is behind; what a test looks at is given by it. */
+/** Channels of a command without a terminal; tests pass the ones that they inspect. */
 export function fakeIo(parts: Partial<CommandIo> = {}): CommandIo {
   return {
     json: false,

@@ -1,4 +1,7 @@
-/** A client format of a few fields, as a plugin's text: a way in with prefix, credentials, aliases, lists and counts of its own. */
+/**
+ * Client format with few fields, as the text of a plugin: a route with its own prefix, credentials, aliases, lists and
+ * counts.
+ */
 import { pluginFile } from './plugin-file.ts';
 
 /** `{ m, say, tools?, file?, max? }`; its options are `models` (aliases) and `prefixes`. */

@@ -12,7 +12,7 @@ import { isBuiltin } from 'node:module';
 import path from 'node:path';
 import { PACKAGE_ROOT } from '../../../config/package-root.ts';
 
-/** Built-in plugins that a third party could have written: nothing in them is special. */
+/** Built-in plugins that a third party could have written, because they use only public entries. */
 export const COPIED: readonly { readonly section: string; readonly name: string; readonly file: string }[] = [
   { section: 'auth', name: 'api-key', file: 'auth/api-key' },
   { section: 'policies', name: 'metrics', file: 'policies/metrics' },
@@ -25,10 +25,10 @@ export const COPIED: readonly { readonly section: string; readonly name: string;
     .map((file) => ({ section: 'dialects', name: path.basename(file, '.ts'), file: `dialects/${file}` })),
 ];
 
-/** The folder of copies that gateways of tests load in place of the built-in plugins; the suites run as they are. */
+/** Folder of copies that test gateways load in place of the built-in plugins; the suites run unchanged. */
 export const COPIES_VARIABLE = 'TOLLGATE_TEST_COPIES';
 
-/** A configuration with copies in place of the built-in plugins, when the environment names a folder of them. */
+/** Configuration with copies in place of the built-in plugins, if the environment names a folder of them. */
 export function withCopies(config: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const folder = process.env[COPIES_VARIABLE];
   if (folder === undefined) return config;
@@ -36,7 +36,7 @@ export function withCopies(config: Readonly<Record<string, unknown>>): Readonly<
   for (const { section, name, file } of COPIED) {
     const group = (changed[section] ?? {}) as Readonly<Record<string, object | boolean | undefined>>;
     const own = group[name];
-    // API keys are there where they are named, the others unless they are switched off.
+    // API keys are enabled if they are configured, the others unless they are disabled.
     if (own === false || (section === 'auth' && own === undefined)) continue;
     const options = typeof own === 'object' ? own : {};
     changed[section] = { ...group, [name]: { ...options, plugin: entryOf(folder, file) } };
@@ -44,18 +44,18 @@ export function withCopies(config: Readonly<Record<string, unknown>>): Readonly<
   return changed;
 }
 
-/** The file that a configuration names. */
+/** File that a configuration names. */
 export const entryOf = (folder: string, file: string): string =>
   path.join(folder, file.endsWith('.ts') ? file : path.join(file, 'index.ts'));
 
-/** The copy of one plugin; throws for one that is not copied. */
+/** Copy of one plugin; throws for a plugin that is not copied. */
 export function copyOf(folder: string, section: string, name: string): string {
   const copied = COPIED.find((one) => one.section === section && one.name === name);
   if (!copied) throw new Error(`${section}/${name} is not among the plugins that are copied`);
   return entryOf(folder, copied.file);
 }
 
-/** What other people write where a built-in plugin imports a file of this repository. */
+/** Imports of a third party in place of this repository's files. */
 const PUBLIC: readonly (readonly [file: RegExp, entry: string])[] = [
   [/(['"])(?:\.\.\/)+contract\/index\.ts\1/g, 'tollgate'],
   [/(['"])(?:\.\.\/)+contract\/operators\.ts\1/g, 'tollgate/operators'],
@@ -66,13 +66,13 @@ const PUBLIC: readonly (readonly [file: RegExp, entry: string])[] = [
   [/(['"])(?:\.\.\/)+tts\/kit\/index\.ts\1/g, 'tollgate/speech'],
 ];
 
-/** Imports that reach out of a plugin's own kind: what nobody else could write. */
+/** Imports from outside a plugin's own kind, which no third party could write. */
 const FOREIGN = /from '(\.\.\/\.\.\/\.\.\/[^']*|(?:\.\.\/)+(?:contract|core)\/[^']*)'/g;
 
 /**
- * Copies built-in plugins (`auth/api-key`, `dialects/chat.ts`) into a folder outside of the repository, with the kits of their
- * kind, as a third party would have written them: this package by its names, other packages from a `node_modules` of their own.
- * Returns the imports of this repository that are left, which must be none.
+ * Copies built-in plugins (`auth/api-key`, `dialects/chat.ts`) into a folder outside the repository, with the kits of
+ * their kind, as a third party would have written them. This package is imported by name, other packages from a
+ * separate `node_modules`. Returns the remaining imports of this repository, which must be empty.
  */
 export function copyPlugins(plugins: readonly string[], folder: string): readonly string[] {
   const kits = ['formats', ...plugins.map((plugin) => path.join(path.dirname(plugin), 'kit'))];
@@ -100,7 +100,7 @@ function filesOf(place: string): readonly string[] {
     .filter((file) => file.endsWith('.ts'));
 }
 
-/** A package as if it were installed there; never this one. */
+/** Links a package as if it were installed there; never this one. */
 function linkPackage(specifier: string, folder: string): void {
   const name = /^(@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? specifier;
   if (name === 'tollgate' || isBuiltin(specifier)) return;

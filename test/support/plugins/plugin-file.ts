@@ -1,27 +1,27 @@
-/** Plugins as text, for files that a gateway of a test loads as anybody's. */
+/** Plugins as text, for files that a test's gateway loads like third-party plugins. */
 import { startGateway, type TestGateway, type TestGatewayOptions } from '../gateways/gateway.ts';
 
 export interface PluginText {
   readonly name?: string;
   readonly kind?: string;
-  /** The body of `setup(api, config)`. */
+  /** Body of `setup(api, config)`. */
   readonly setup: string;
   /** Further members, such as `requires: ['x'],`. */
   readonly more?: string;
 }
 
-/** A plugin that imports `tollgate` by its name, as one in a project of its own does. */
+/** Plugin that imports `tollgate` by name, as one in its own project does. */
 export function pluginFile({ name = 'probe', kind = 'policy', setup, more = '' }: PluginText): string {
   return `import { GatewayError, definePlugin } from 'tollgate';
 export default definePlugin({ name: '${name}', kind: '${kind}', apiVersion: 1, ${more} async setup(api, config) { ${setup} } });
 `;
 }
 
-/** A route of a plugin, open to all unless `auth` is given. */
+/** Route of a plugin, without authentication by default. */
 export const routeText = (path: string, body: string, auth = `'none'`): string =>
   `api.route({ method: 'POST', path: '${path}', summary: 'x', auth: ${auth}, responses: { 200: 'x' }, async handler(ctx) { ${body} } });`;
 
-/** A gateway with one policy from a file, `probe`. */
+/** Gateway with one policy from a file, `probe`. */
 export function startProbe(
   setup: string,
   config: Record<string, unknown> = {},
@@ -35,7 +35,7 @@ export function startProbe(
   );
 }
 
-/** What a start fails with. */
+/** Error of a failed start. */
 export function startError(started: Promise<TestGateway>): Promise<string> {
   return started.then(
     async (gateway) => {
@@ -48,14 +48,14 @@ export function startError(started: Promise<TestGateway>): Promise<string> {
 
 export const CHAT = '/v1/chat/completions';
 
-/** A chat request to the built-in echo. */
+/** Chat request to the built-in echo provider. */
 export const chatOf = (content: string, rest: object = {}) => ({
   model: 'echo/echo',
   messages: [{ role: 'user', content }],
   ...rest,
 });
 
-/** The text of a whole response or of a stream, and the finish reason. */
+/** Text of a JSON response or of a stream, and the finish reason. */
 export async function readText(response: Response): Promise<string> {
   const text = await response.text();
   if (!response.headers.get('content-type')?.startsWith('text/event-stream')) {
@@ -67,7 +67,7 @@ export async function readText(response: Response): Promise<string> {
     .join('');
 }
 
-/** The events of a stream that are JSON. */
+/** Events of a stream that are JSON. */
 export function framesOf(text: string): readonly Record<string, unknown>[] {
   return text
     .split('\n\n')

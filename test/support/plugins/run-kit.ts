@@ -1,14 +1,14 @@
 import type { RunnerFunctions } from '../../conformance/index.ts';
 
-/** A test of a kit that failed. */
+/** Failed test of a kit. */
 export interface KitFailure {
   readonly title: string;
   readonly message: string;
 }
 
 /**
- * Runs a kit by a small runner of our own that collects as vitest does: what is in a `describe` is collected after the code around it. Gives
- * the tests that failed; throws when the kit does not get as far as that, or has no test.
+ * Runs a kit with a small runner that collects as vitest does: the body of a `describe` is collected after the code
+ * around it. Returns the failed tests. Throws if the kit fails earlier or has no test.
  */
 export async function runKit(kit: (runner: RunnerFunctions) => void): Promise<readonly KitFailure[]> {
   const groups: (() => void)[] = [];
@@ -16,7 +16,7 @@ export async function runKit(kit: (runner: RunnerFunctions) => void): Promise<re
   const before: (() => unknown)[] = [];
   const after: (() => unknown)[] = [];
   const failures: KitFailure[] = [];
-  // What a plugin writes that does so is not for those who read the tests.
+  // Hides console output of plugins under test.
   const { log, warn } = console;
   console.log = () => undefined;
   console.warn = () => undefined;

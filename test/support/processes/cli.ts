@@ -1,4 +1,4 @@
-/** The command line as a process of its own: from the sources, or as built where {@link BUILT_VARIABLE} says so. */
+/** The command line in its own process: from the sources, or the built program if {@link BUILT_VARIABLE} is set. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,9 +6,9 @@ import { PACKAGE_ROOT } from '../../../config/package-root.ts';
 
 const MAIN = fileURLToPath(new URL('../../../cli/main.ts', import.meta.url));
 const TSX = import.meta.resolve('tsx/esm');
-/** Set by `npm run test:slow`, which has built the program: that starts in half the time of the sources. */
+/** Set by `npm run test:slow`, which has built the program: it starts in half the time of the sources. */
 const BUILT_VARIABLE = 'TOLLGATE_TEST_BUILT';
-/** Node's own words of a process that is `tollgate`. */
+/** Arguments of Node for a process that runs `tollgate`. */
 const PROGRAM: readonly string[] =
   process.env[BUILT_VARIABLE] === undefined
     ? ['--import', TSX, MAIN]
@@ -22,17 +22,17 @@ export interface Finished {
 
 export interface Running {
   readonly child: ChildProcess;
-  /** All of stderr so far. */
+  /** All stderr output so far. */
   readonly stderr: () => string;
   readonly stdout: () => string;
-  /** Resolves with the first match in stderr; rejects when the process ends before. */
+  /** Resolves with the first match in stderr; rejects if the process ends before. */
   seen(pattern: RegExp): Promise<RegExpExecArray>;
   readonly finished: Promise<Finished>;
 }
 
 /**
- * Starts `tollgate` with these words in `cwd`; the environment is empty but for what is given. `shell` is run in the same
- * process before it, to set limits or to redirect; a service has no terminal, whoever runs the tests.
+ * Starts `tollgate` with these arguments in `cwd`; the environment has only the given variables. `shell` runs first in
+ * the same process, to set limits or to redirect. A service has no terminal, even if the tests have one.
  */
 export function startCli(
   words: readonly string[],
@@ -45,7 +45,7 @@ export function startCli(
   return startProgram(shell === '' ? node : ['sh', '-c', `${shell}; exec "$@"`, 'sh', ...node], cwd, env, isService);
 }
 
-/** Starts any program, as {@link startCli} does with `tollgate`. */
+/** Starts any program in the same way as {@link startCli}. */
 export function startProgram(
   [program = '', ...args]: readonly string[],
   cwd: string,

@@ -1,4 +1,4 @@
-/** The proxies whose files are in `deploy/`, run with the ports and the certificate of a test. */
+/** Proxies configured in `deploy/`, run with the ports and the certificate of a test. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { PACKAGE_ROOT } from '../../../config/package-root.ts';
@@ -10,16 +10,16 @@ interface Ports {
 }
 
 export interface ExampleProxy {
-  /** Undefined where it is not installed. */
+  /** Undefined if it is not installed. */
   readonly program: string | undefined;
   readonly args: readonly string[];
-  /** The text of `proxy.conf`. The folder has the certificate, `tls.crt` and `tls.key`. */
+  /** Text of `proxy.conf`. The folder contains the certificate, `tls.crt` and `tls.key`. */
   config(ports: Ports, folder: string): string;
 }
 
 const read = (file: string): string => readFileSync(path.join(PACKAGE_ROOT, 'deploy', file), 'utf8');
 
-/** Replaces a text that the file must have. */
+/** Replaces a text that the file must contain. */
 function replace(text: string, from: string, to: string): string {
   if (!text.includes(from)) throw new Error(`the file has no ${from}`);
   return text.replaceAll(from, to);

@@ -1,4 +1,4 @@
-/** A registry of npm on the loopback, with the packages that this repository has installed, and with more files. */
+/** npm registry on the loopback, with the packages installed in this repository, and with additional files. */
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { createServer, type Server, type ServerResponse } from 'node:http';
@@ -10,7 +10,7 @@ type Manifest = Readonly<Record<string, unknown>> & { readonly name: string; rea
 
 const read = (file: string): Manifest => JSON.parse(readFileSync(file, 'utf8')) as Manifest;
 
-/** Where each version of a package lies below this repository. */
+/** Folders of each version of a package in this repository. */
 function placesOf(name: string): readonly string[] {
   const { packages } = read(path.join(PACKAGE_ROOT, 'package-lock.json')) as unknown as { packages: object };
   return Object.keys(packages)
@@ -19,7 +19,7 @@ function placesOf(name: string): readonly string[] {
     .filter((place) => existsSync(path.join(place, 'package.json')));
 }
 
-/** Sends a folder as npm packs it; what it has installed below itself is packages of their own. */
+/** Sends a folder as npm packs it; packages installed below it are separate. */
 function sendPacked(folder: string, response: ServerResponse): void {
   const tar = spawn('tar', ['-czf', '-', '--exclude=./node_modules', '--transform=s,^\\.,package,', '.'], {
     cwd: folder,
@@ -27,7 +27,7 @@ function sendPacked(folder: string, response: ServerResponse): void {
   tar.stdout.pipe(response);
 }
 
-/** Starts it; `tarball` is one more package, packed. */
+/** Starts the registry; `tarball` is one more package, packed. */
 export async function startRegistry(own: {
   readonly manifest: string;
   readonly tarball: string;

@@ -1,26 +1,26 @@
-/** This package as it would be installed from the registry, in a folder of its own. */
+/** This package as installed from the registry, in its own folder. */
 import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { buildInto } from '../../../config/build.ts';
+import { buildInto, completePackage } from '../../../config/build.ts';
 import { PACKAGE_ROOT } from '../../../config/package-root.ts';
 
 const run = promisify(execFile);
 
 export interface PackedTollgate {
-  /** What lies in this folder finds `tollgate` and what it depends on, as next to an installation. */
+  /** Files in this folder resolve `tollgate` and its dependencies, as next to an installation. */
   readonly folder: string;
   /** The packed file itself. */
   readonly tarball: string;
-  /** The arguments of a process that is `tollgate`. */
+  /** Arguments of a process that runs `tollgate`. */
   readonly program: readonly string[];
-  /** Of processes that find `tollgate` and `npm` by name, and no registry. */
+  /** Environment of processes that find `tollgate` and `npm` by name, and no registry. */
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Builds and packs this package, and lays it out for use; gone after the tests of the file. Call it inside `describe`. */
+/** Builds, packs and unpacks this package; it is removed after the tests of the file. Call it inside `describe`. */
 export function usePackedTollgate(): PackedTollgate {
   const root = mkdtempSync(path.join(os.tmpdir(), 'tollgate-packed-'));
   const folder = path.join(root, 'home');
@@ -35,7 +35,7 @@ export function usePackedTollgate(): PackedTollgate {
     program: [process.execPath, path.join(installed, 'dist', 'cli', 'main.js')],
     env: {
       PATH: `${bin}${path.delimiter}${path.dirname(process.execPath)}${path.delimiter}${process.env['PATH'] ?? ''}`,
-      // Whatever npm is asked for is here already, or fails at once.
+      // Packages that npm requests are cached, or the request fails at once.
       ...{
         npm_config_offline: 'true',
         npm_config_cache: path.join(root, 'cache'),
@@ -55,6 +55,7 @@ async function layOut(root: string, folder: string, tarball: string): Promise<vo
     cpSync(path.join(PACKAGE_ROOT, file), path.join(stage, file), { recursive: true });
   const tsc = path.join(PACKAGE_ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
   await buildInto(path.join(stage, 'dist'));
+  await completePackage(path.join(stage, 'dist'));
   const { stdout } = await run('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', root], {
     cwd: stage,
   });
@@ -72,7 +73,7 @@ async function layOut(root: string, folder: string, tarball: string): Promise<vo
   await run('chmod', ['+x', path.join(installed, 'dist', 'cli', 'main.js')]);
 }
 
-/** What a line of `files` names here; `dist` is built anew. */
+/** Files that match a line of `files`; `dist` is built separately. */
 function matching(pattern: string): readonly string[] {
   if (pattern === 'dist') return [];
   if (!pattern.includes('*')) return [pattern];

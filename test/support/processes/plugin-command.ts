@@ -1,4 +1,4 @@
-/** Commands of plugins, run in this process as the program runs them. */
+/** Runs plugins' commands in this process as the program does. */
 import { Writable } from 'node:stream';
 import pc from 'picocolors';
 import type { Terminal } from '../../../cli/io.ts';
@@ -6,14 +6,14 @@ import { runPluginCommand } from '../../../cli/plugin-commands.ts';
 
 export interface CapturedTerminal {
   readonly terminal: Terminal;
-  /** What was written so far to stdout and to stderr. */
+  /** Output so far on stdout and stderr. */
   out(): string;
   err(): string;
-  /** What a command ends the process with, where it says so. */
+  /** Exit code of a command, if it sets one. */
   exitCode(): number | undefined;
 }
 
-/** A terminal without colours that keeps what is written to it. */
+/** Terminal without colours that stores its output. */
 export function captureTerminal(): CapturedTerminal {
   const [out, err]: [string[], string[]] = [[], []];
   let exitCode: number | undefined;
@@ -24,7 +24,7 @@ export function captureTerminal(): CapturedTerminal {
   return { terminal, out: () => out.join(''), err: () => err.join(''), exitCode: () => exitCode };
 }
 
-/** A stream that keeps the text that is written to it. */
+/** Stream that stores its text. */
 export function keepIn(texts: string[]): Writable {
   return new Writable({
     write(bytes, _encoding, done) {
@@ -34,7 +34,9 @@ export function keepIn(texts: string[]): Writable {
   });
 }
 
-/** Runs a command on the store of the configuration in a file, and returns its JSON result; `exitWith` gets an exit code that it sets. */
+/**
+ * Runs a command on the store of a configuration file and returns its JSON result; `exitWith` receives the exit code.
+ */
 export async function resultOf(
   words: readonly string[],
   config: string,

@@ -4,19 +4,19 @@ import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 
-/** A server that a test starts, hurts and starts again, on a port of its own that stays the same. */
+/** Server that a test starts, kills and restarts, on a constant port of its own. */
 export interface TestServer {
   readonly port: number;
   readonly url: string;
-  /** SIGKILL: what it had not written is lost, as when the machine goes away. */
+  /** Sends SIGKILL: unwritten data is lost, as when the machine fails. */
   kill(): Promise<void>;
-  /** SIGSTOP: the port is open and nobody answers. */
+  /** Sends SIGSTOP: the port is open but does not respond. */
   freeze(): void;
-  /** SIGCONT. */
+  /** Sends SIGCONT. */
   thaw(): void;
-  /** Starts it again on its own data. */
+  /** Restarts it on its own data. */
   start(): Promise<void>;
-  /** Ends it and removes its data. */
+  /** Stops it and removes its data. */
   close(): Promise<void>;
 }
 
@@ -24,7 +24,7 @@ export interface ServerCommand {
   readonly program: string;
   readonly args: readonly string[];
   readonly options?: SpawnOptions;
-  /** Resolves when the server answers on its port. */
+  /** Resolves when the server responds on its port. */
   isReady(): Promise<boolean>;
 }
 
@@ -36,7 +36,7 @@ process.on('exit', () => {
   }
 });
 
-/** Makes a server out of a command: it is started, and the promise resolves when it answers. */
+/** Starts a server from a command; resolves when it responds. */
 export async function startServer(
   url: string,
   port: number,
@@ -62,7 +62,7 @@ export async function startServer(
     while (!(await isReady())) {
       if (Date.now() > deadline) throw new Error(`${program} did not start: ${talk}`);
       if (started.exitCode === null && started.signalCode === null) await pause(25);
-      // A server that was killed leaves helpers behind for a moment, which a new one refuses to live beside.
+      // A killed server leaves helper processes for a moment, and a new one refuses to start while they run.
       else return pause(100).then(start);
     }
   };
@@ -96,7 +96,7 @@ export async function startServer(
   };
 }
 
-/** The processes that a process started (Postgres has one per connection), where the system tells: on Linux. */
+/** Child processes of a process (Postgres has one per connection), on systems that report them: Linux. */
 function childrenOf(parent: number | undefined): number[] {
   if (parent === undefined || !existsSync('/proc/self/stat')) return [];
   return readdirSync('/proc').flatMap((name) => {
@@ -114,11 +114,11 @@ function signal(pid: number | undefined, name: NodeJS.Signals): void {
   try {
     if (pid !== undefined) process.kill(pid, name);
   } catch {
-    // It is gone, which is as well.
+    // The process has already ended.
   }
 }
 
-/** A port on the loopback that was free a moment ago. */
+/** Loopback port that was free a moment ago. */
 export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = net.createServer().once('error', reject);
@@ -129,7 +129,7 @@ export function freePort(): Promise<number> {
   });
 }
 
-/** Sends bytes to a loopback port and answers what came back first; an empty text when nobody is there. */
+/** Sends bytes to a loopback port and returns the first data received; an empty text if no server listens. */
 export function ask(port: number, bytes: string | Uint8Array): Promise<string> {
   return new Promise((resolve) => {
     const socket = net.connect(port, '127.0.0.1', () => socket.write(bytes));
@@ -144,21 +144,21 @@ export function ask(port: number, bytes: string | Uint8Array): Promise<string> {
   });
 }
 
-/** The full path of a program: from PATH, or from one of the folders. */
+/** Full path of a program: from PATH, or from one of the folders. */
 export function findProgram(name: string, folders: readonly string[] = []): string | undefined {
   const places = [...(process.env['PATH'] ?? '').split(path.delimiter), ...folders];
   return places.map((folder) => path.join(folder, name)).find((file) => existsSync(file));
 }
 
-/** A folder of a server's data; `remove` deletes it. */
+/** Folder for a server's data; `remove` deletes it. */
 export function makeDataFolder(word: string): { readonly folder: string; remove(): void } {
   const folder = mkdtempSync(path.join(os.tmpdir(), `tollgate-${word}-`));
   return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
 /**
- * `describe` for tests that need an installed program. Where it is missing the suite is skipped and its title says why;
- * under CI that is a failure.
+ * `describe` for tests that need an installed program. If it is missing, the suite is skipped and its title gives the
+ * reason; under CI that is a failure.
  */
 export function describeWith(
   title: string,
@@ -177,7 +177,7 @@ export function describeWith(
   }
 }
 
-/** Runs a program to its end; throws with what it said when it fails. */
+/** Runs a program to its end; throws with its output if it fails. */
 export function runToEnd(
   program: string,
   args: readonly string[],

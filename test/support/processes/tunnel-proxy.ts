@@ -2,16 +2,19 @@ import http from 'node:http';
 import net, { type AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 
-/** A proxy that a test scripts: it connects every address to one port of the loopback, and notes what it is asked. */
+/** Scripted proxy that connects every address to one loopback port and records its requests. */
 export interface TunnelProxy {
   readonly url: string;
   readonly port: number;
-  /** The addresses that connections were asked for, with what was said of who asks. */
+  /** Requested addresses, with the proxy credentials. */
   readonly asked: readonly { readonly address: string; readonly authorization: string | undefined }[];
   close(): Promise<void>;
 }
 
-/** Starts one. `refuse` may take the socket over in place of a connection: true says that it did. It listens on `host`, an address of this machine. */
+/**
+ * Starts a proxy on `host`, an address of this machine. `refuse` may handle the socket itself, which it confirms by
+ * returning true.
+ */
 export async function startTunnelProxy(
   port: number,
   refuse: (socket: Duplex) => boolean = () => false,

@@ -1,4 +1,4 @@
-/** Looks at sound as sound: decodes it, measures it. */
+/** Decodes and measures sound. */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import type { Context } from 'mocha';
@@ -7,18 +7,18 @@ import type { SpeechFormat } from '../../../plugins/tts/kit/index.ts';
 
 const FIXTURES = new URL('../../fixtures/tts/', import.meta.url);
 
-/** A file of `test/fixtures/tts`. */
+/** File of `test/fixtures/tts`. */
 export function fixture(name: string): Buffer {
   return readFileSync(new URL(name, FIXTURES));
 }
 
 export interface Heard {
   readonly seconds: number;
-  /** Root mean square of the samples, 0 to 1; speech has some hundredths, silence has none. */
+  /** Root mean square of the samples, 0 to 1; speech has some hundredths, silence has 0. */
   readonly loudness: number;
 }
 
-/** 16-bit mono samples, measured. */
+/** Measures 16-bit mono samples. */
 export function hear(samples: Buffer, sampleRate: number): Heard {
   const count = Math.floor(samples.length / 2);
   let sum = 0;
@@ -26,7 +26,7 @@ export function hear(samples: Buffer, sampleRate: number): Heard {
   return { seconds: count / sampleRate, loudness: count === 0 ? 0 : Math.sqrt(sum / count) };
 }
 
-/** A WAV by its own header, which must tell its true size. */
+/** Measures a WAV by its own header, which must contain its true size. */
 export function hearWav(wav: Buffer): Heard {
   const facts = readWavHeader(wav);
   if (typeof facts === 'string') throw new Error('not a WAV');
@@ -34,7 +34,7 @@ export function hearWav(wav: Buffer): Heard {
   return hear(wav.subarray(facts.headerBytes), facts.sampleRate);
 }
 
-/** Any format, decoded by ffmpeg, which also refuses what is no such sound. */
+/** Decodes any format with ffmpeg, which also rejects invalid sound. */
 export function decode(sound: Buffer, format: SpeechFormat): Heard {
   if (format === 'pcm') return hear(sound, 24_000);
   const { status, stdout, stderr } = spawnSync(
@@ -60,7 +60,7 @@ export function decode(sound: Buffer, format: SpeechFormat): Heard {
   return hear(stdout, 24_000);
 }
 
-/** Skips a test by name where a program is missing; in CI a missing program is a failure. */
+/** Skips a test if a program is missing; in CI a missing program is a failure. */
 export function needProgram(test: Context, program: string): void {
   const { error } = spawnSync(program, [program === 'ffmpeg' ? '-version' : '--version']);
   if (!error) return;

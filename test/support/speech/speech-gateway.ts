@@ -1,4 +1,4 @@
-/** The plugin of speech on a real port: real router, real calls, real way out, and vendors as a test has them. */
+/** The speech plugin on a real port: real router, real calls, real egress, and vendors set by a test. */
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { LoadedConfig } from '../../../config/load-config.ts';
@@ -19,9 +19,9 @@ import { loadSpeech, speechVendor } from './speech-vendor.ts';
 
 export interface SpeechGateway {
   readonly url: string;
-  /** What calls came to, in the order they ended. */
+  /** Outcomes of calls, in the order of their ends. */
   readonly outcomes: readonly Outcome[];
-  /** Sends JSON with a key that is taken. */
+  /** Sends JSON with a valid key. */
   post(path: string, body: unknown, headers?: Readonly<Record<string, string>>): Promise<Response>;
   close(): Promise<void>;
 }
@@ -29,7 +29,7 @@ export interface SpeechGateway {
 const PRINCIPAL: Principal = Object.freeze({ credential: 'key', userId: 'u', account: 'u' });
 export const KEY = 'tg_test';
 
-/** What a test changes beside the vendors. */
+/** Options other than the vendors. */
 export interface SpeechGatewayOptions {
   readonly models?: Readonly<Record<string, readonly string[]>>;
   /** `speechCache` of the configuration. */
@@ -113,7 +113,7 @@ function noting(outcomes: Outcome[]): Plugin {
   }) as Plugin;
 }
 
-/** A gateway of three vendors: `openai` and `bare` are one that is scripted, `espeak` is the program. */
+/** Gateway with three vendors: `openai` and `bare` are the same scripted one, `espeak` is the program. */
 export async function startScriptedSpeech(): Promise<{
   readonly upstream: ScriptedUpstream;
   readonly gateway: SpeechGateway;
@@ -127,7 +127,7 @@ export async function startScriptedSpeech(): Promise<{
   return { upstream, gateway };
 }
 
-/** All bytes of an answer; ends when the body does, however it ends. `whole` is false when it broke off. */
+/** Reads all bytes of a response until its body ends in any way. `whole` is false if it was interrupted. */
 export async function readAll(response: Response): Promise<{ readonly bytes: Buffer; readonly whole: boolean }> {
   const pieces: Uint8Array[] = [];
   try {

@@ -1,8 +1,8 @@
-/** A vendor of speech made for a test: its codec passes bytes on, its responses are scripted. */
+/** Speech vendor for tests: its codec passes bytes through, its responses are scripted. */
 import type { CodecCall, Plugin, ResponseHeaders, WholeApi } from '../../../contract/index.ts';
 import { decodeSound, type SpeechProvider } from '../../../plugins/tts/kit/index.ts';
 
-/** A call as codecs see it. */
+/** Call as codecs see it. */
 export const CODEC_CALL: CodecCall = Object.freeze({ model: 'tts-a', stream: true, created: 1, id: 'call' });
 
 export function speechVendor(changes: Partial<SpeechProvider> = {}): SpeechProvider {
@@ -40,7 +40,7 @@ export interface SoundAnswer {
   readonly body: AsyncIterable<Uint8Array>;
 }
 
-/** A good response in the given pieces; an error among them breaks the stream there. */
+/** Valid response in the given pieces; an error among them breaks the stream at that point. */
 export function soundAnswer(...pieces: readonly (Buffer | Error)[]): SoundAnswer {
   return { headers: { 'content-type': 'audio/x-test' }, body: bodyOf(pieces) };
 }
@@ -52,7 +52,7 @@ async function* bodyOf(pieces: readonly (Buffer | Error)[]): AsyncGenerator<Uint
   }
 }
 
-/** What a speech plugin offers, without a core around it; `http` is what its `api.http()` gives. */
+/** Speech provider of a plugin without a core; `http` is the result of its `api.http()`. */
 export async function loadSpeech(
   plugin: object,
   config: Readonly<Record<string, unknown>> = {},

@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import type { BudgetHold, CallFacts, ReportDimension, ReserveResult, Store } from '../../../contract/index.ts';
 import { FACTS, NOW, reservation, settlement } from '../../conformance/store.ts';
 
-/** What tells the calls of a run apart. */
+/** Facts that distinguish the calls of a run. */
 type Told = Pick<CallFacts, 'userId' | 'key' | 'provider' | 'session' | 'tags' | 'outcome'>;
 
-/** One thing that happens to an account. `reopen` is the store's end and new beginning. */
+/** Event in the life of an account. `reopen` closes and reopens the store. */
 export type Step =
   | { readonly do: 'credit'; readonly id: string; readonly amount: number }
   | {
@@ -28,7 +28,7 @@ export type Step =
   | { readonly do: 'sweep'; readonly afterMs: number }
   | { readonly do: 'reopen' };
 
-/** The budgets that reservations of a run count in. */
+/** Budgets that reservations of a run count in. */
 export const BUDGETS = Object.freeze(['k1', 'k2', 'k3']);
 
 const id = fc.integer({ min: 0, max: 7 }).map((n) => `r${n}`);
@@ -47,7 +47,7 @@ const told: fc.Arbitrary<Told> = fc.record({
   outcome: fc.constantFrom('ok' as const, 'error' as const, 'aborted' as const),
 });
 
-/** Few ids and small amounts, so that steps meet each other. */
+/** Few ids and small amounts, so that steps interact. */
 export const STEPS: fc.Arbitrary<readonly Step[]> = fc.array(
   fc.oneof(
     {
@@ -97,17 +97,17 @@ interface Request {
   readonly free: readonly string[];
   readonly expiresAt: number;
   readonly told: Omit<Told, 'outcome'> & Pick<CallFacts, 'outcome'>;
-  /** When its record was written; undefined without one. */
+  /** Time of its record; undefined without one. */
   readonly at?: number | undefined;
-  /** Whether the sweeper settled it, so that its own end still corrects that. */
+  /** True if the sweeper settled it, so that its own end corrects the charge. */
   readonly isSwept?: boolean;
   readonly isCorrected?: boolean;
 }
 
-/** What of a record the model knows. */
+/** Fields of a record that the model knows. */
 export type ModelCall = Request['told'] & { readonly id: string; readonly cost: number; readonly at: number };
 
-/** The least that says what a ledger is: lists of credits and requests, and sums over them. */
+/** Minimal model of a ledger: lists of credits and requests, and sums over them. */
 export function createModel() {
   const credits = new Map<string, number>();
   const requests = new Map<string, Request>();
@@ -163,18 +163,18 @@ export function createModel() {
   return {
     balances,
     budget: (budgetId: string) => ({ spent: sum('settled', budgetId), held: sum('held', budgetId) }),
-    /** Ids of what must be in the books. */
+    /** References that the ledger's entries must contain. */
     refs: () => [
       ...[...credits.keys()].map((key) => `credit ${key}`),
       ...[...requests].flatMap(([key, { state }]) => (state === 'settled' ? [`charge ${key}`] : [])),
       ...[...requests].flatMap(([key, { isCorrected }]) => (isCorrected ? [`charge ${key}`] : [])),
     ],
-    /** The records that must be there. */
+    /** Expected records. */
     calls: (): readonly ModelCall[] =>
       [...requests].flatMap(([key, { told: of, amount: cost, at }]) =>
         at === undefined ? [] : [{ ...of, id: key, cost, at }],
       ),
-    /** What the step must answer. */
+    /** Expected result of a step. */
     apply(step: Step, now: number): unknown {
       switch (step.do) {
         case 'credit':
@@ -197,7 +197,7 @@ export function createModel() {
   };
 }
 
-/** Does the step on a real ledger; a sweep's count is left out, because it counts other accounts too. */
+/** Performs the step on a real ledger; omits the count of a sweep, which includes other accounts. */
 export async function perform(store: Store, account: string, step: Step, now: number): Promise<unknown> {
   const { ledger } = store;
   const named = (budgetId: string): string => `${account}-${budgetId}`;
@@ -226,7 +226,7 @@ export async function perform(store: Store, account: string, step: Step, now: nu
   }
 }
 
-/** The clock of a run: it moves with every sweep. */
+/** Clock of a run: it advances with every sweep. */
 export function createClock() {
   let now = NOW;
   const advance = (step: Step): void => {
@@ -235,7 +235,7 @@ export function createClock() {
   return { now: () => now, advance };
 }
 
-/** The groupings that must all come to the same. */
+/** Groupings that must all have the same total. */
 export const GROUPINGS: readonly (readonly ReportDimension[])[] = Object.freeze([
   [],
   ['user'],

@@ -12,11 +12,11 @@ import {
 
 const folders = installedVersions();
 
-/** Where `postgres` and `initdb` are, or undefined when they are not installed. */
+/** Paths of `postgres` and `initdb`, or undefined if they are not installed. */
 export const POSTGRES = findProgram('postgres', folders);
 export const INITDB = findProgram('initdb', folders);
 
-/** A Postgres of the test's own with fsync off: a SIGKILL of the server loses nothing, a power cut would. */
+/** Private Postgres with fsync off: a SIGKILL of the server loses nothing, a power cut would. */
 export async function startPostgresServer(): Promise<TestServer> {
   const port = await freePort();
   const data = makeDataFolder('postgres');
@@ -46,7 +46,7 @@ export async function startPostgresServer(): Promise<TestServer> {
   return startServer(`postgres://tollgate@127.0.0.1:${port}/postgres`, port, command, data.remove);
 }
 
-/** Asks as a client would: a server that is still starting answers an error (E), one that is ready asks for nothing (R). */
+/** Connects as a client does: a starting server returns an error (E), a ready one an authentication request (R). */
 async function isReady(port: number): Promise<boolean> {
   const fields = Buffer.from('user\0tollgate\0database\0postgres\0\0');
   const head = Buffer.alloc(8);
@@ -55,7 +55,7 @@ async function isReady(port: number): Promise<boolean> {
   return (await ask(port, Buffer.concat([head, fields]))).startsWith('R');
 }
 
-/** Postgres refuses to run as root: then it runs as the user `postgres` that its package made. */
+/** Postgres refuses to run as root; in that case it runs as the user `postgres` of its package. */
 function serverOwner(): { readonly uid?: number; readonly gid?: number } {
   if (process.getuid?.() !== 0) return {};
   return { uid: Number(runToEnd('id', ['-u', 'postgres'])), gid: Number(runToEnd('id', ['-g', 'postgres'])) };

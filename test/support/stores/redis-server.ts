@@ -7,10 +7,10 @@ import {
   type TestServer,
 } from '../processes/server-process.ts';
 
-/** Where `redis-server` is, or undefined when it is not installed. */
+/** Path of `redis-server`, or undefined if it is not installed. */
 export const REDIS_SERVER = findProgram('redis-server', ['/usr/local/bin', '/usr/bin', '/opt/homebrew/bin']);
 
-/** A Redis of the test's own, with an append-only file: what it acknowledged outlives a SIGKILL. */
+/** Private Redis with an append-only file: acknowledged writes survive a SIGKILL. */
 export async function startRedisServer(options: { readonly cluster?: boolean } = {}): Promise<TestServer> {
   const port = await freePort();
   const data = makeDataFolder('redis');
@@ -28,7 +28,7 @@ export async function startRedisServer(options: { readonly cluster?: boolean } =
       '',
       '--appendonly',
       'yes',
-      // What it was told is with the kernel when it answers: that a busy disk keeps nobody waiting.
+      // An acknowledged write is in the kernel, and no fsync delays it on a busy disk.
       '--appendfsync',
       'no',
       ...cluster,
@@ -38,7 +38,7 @@ export async function startRedisServer(options: { readonly cluster?: boolean } =
   return startServer(`redis://127.0.0.1:${port}`, port, command, data.remove);
 }
 
-/** A cluster of three masters, which is the least that has keys on different nodes. Answers its nodes. */
+/** Cluster of three masters, the minimum for keys on different nodes. Returns its nodes. */
 export async function startRedisCluster(): Promise<readonly TestServer[]> {
   const nodes = await Promise.all([0, 1, 2].map(() => startRedisServer({ cluster: true })));
   const borders = [0, 5461, 10923, 16384];
@@ -50,7 +50,7 @@ export async function startRedisCluster(): Promise<readonly TestServer[]> {
       String(borders[index]),
       String((borders[index + 1] ?? 0) - 1),
     );
-    // Epochs must differ, or the nodes argue for a while.
+    // Epochs must differ, otherwise the nodes need time to agree.
     await askRedis(node.port, 'CLUSTER', 'SET-CONFIG-EPOCH', String(index + 1));
     if (index > 0) await askRedis(node.port, 'CLUSTER', 'MEET', '127.0.0.1', String(nodes[0]?.port));
   }
@@ -73,7 +73,7 @@ async function isClusterComplete(port: number): Promise<boolean> {
   );
 }
 
-/** Sends one command and answers the raw reply: for what the store itself must not do, such as FLUSHALL. */
+/** Sends one command and returns the raw reply, for commands that the store itself must not send, such as FLUSHALL. */
 export function askRedis(port: number, ...words: readonly string[]): Promise<string> {
   const parts = words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`);
   return ask(port, `*${words.length}\r\n${parts.join('')}`);

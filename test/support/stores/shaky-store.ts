@@ -4,19 +4,19 @@ import { withKept } from '../../../plugins/stores/kit/kept.ts';
 
 type Operation = 'get' | 'set' | 'delete';
 
-/** A store that can be made to fail or wait, and that tells what it was asked. */
+/** Store that can be made to fail or wait, and that records its operations. */
 export interface ShakyStore extends Store {
   /** `namespace key`, in order. */
   readonly reads: string[];
   /** `namespace key value-as-JSON`, in order. */
   readonly writes: string[];
-  /** Makes document operations fail, and everything else too unless only some are chosen. */
+  /** Makes document operations fail, and by default all other operations too; `when` selects some. */
   fail(when?: (namespace: string, operation: Operation) => boolean): void;
   failSets(): void;
   recover(): void;
-  /** Makes reads that begin from now on wait, once they have their value, until the answer is called. */
+  /** Makes new reads wait after they have their value, until the returned function is called. */
   holdReads(): () => void;
-  /** Lets reads that begin from now on pass; those that wait go on waiting. */
+  /** Lets new reads pass; waiting reads continue to wait. */
   letReadsPass(): void;
 }
 

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { importDriver } from '../../../plugins/stores/sqlite/driver.ts';
 import { FILE } from '../../../plugins/stores/sqlite/index.ts';
 
-/** Makes the file of a store that an earlier build wrote, from its dump in `test/fixtures/stores`. */
+/** Creates the file of a store from the dump of an earlier version in `test/fixtures/stores`. */
 export async function writeSqliteFixture(folder: string, dump: string): Promise<void> {
   mkdirSync(folder, { recursive: true });
   const { DatabaseSync } = await importDriver();

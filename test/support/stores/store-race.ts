@@ -5,21 +5,24 @@ import { openRedis } from '../../../plugins/stores/redis/index.ts';
 import { openSqlite } from '../../../plugins/stores/sqlite/index.ts';
 import { NOW, reservation, settlement } from '../../conformance/store.ts';
 
-/** How a test names the store that it and its worker processes open. */
+/** Address of the store that a test and its worker processes open. */
 export type StoreAddress =
   | { readonly kind: 'memory' }
   | { readonly kind: 'sqlite'; readonly folder: string }
   | { readonly kind: 'redis' | 'postgres'; readonly url: string };
 
 export function openStore(address: StoreAddress): Promise<Store> {
-  // The bound is generous: these tests are about exactness, on machines that are busy with other tests.
+  // The timeout is long: these tests are about exactness, on machines that are busy with other tests.
   if (address.kind === 'sqlite') return openSqlite({ folder: address.folder });
   if (address.kind === 'redis') return openRedis({ url: address.url, timeoutMs: 5000 });
   if (address.kind === 'postgres') return openPostgres({ url: address.url, timeoutMs: 5000, connections: 8 });
   return openMemory();
 }
 
-/** What many callers try at once, `by` naming the caller; each answers whether it got what only some may get. */
+/**
+ * Operations for many concurrent callers; `by` names the caller. Each returns true if the caller got one of the limited
+ * places.
+ */
 export const RACES = Object.freeze({
   'reservations of one balance': async (store: Store, name: string, by: string) =>
     (await store.ledger.reserve(reservation({ account: name, requestId: by }))).outcome === 'held',
@@ -38,7 +41,7 @@ export const RACES = Object.freeze({
     const n = Number(by.split('-').at(-1));
     const account = `${name}-${n % 5}`;
     const floor = Number.NEGATIVE_INFINITY;
-    // Both orders, because calls that lock what others hold in another order are how deadlocks are made.
+    // Both orders, because locks in different orders can cause deadlocks.
     const ordered = n % 2 ? budgets : [...budgets].reverse();
     const asked = reservation({ account, requestId: by, floor, budgets: ordered });
     return (await store.ledger.reserve(asked)).outcome === 'held';
@@ -50,7 +53,7 @@ export const RACES = Object.freeze({
   'calls in a window of ten': async (store: Store, name: string, by: string) => {
     const wide = { key: `${name}-wide`, limit: 1000, windowMs: 60_000, amount: 1 };
     const narrow = { key: name, limit: 10, windowMs: 60_000, amount: 1 };
-    // Both orders, because calls that lock what others hold in another order are how deadlocks are made.
+    // Both orders, because locks in different orders can cause deadlocks.
     const windows = Number(by.split('-').at(-1)) % 2 ? [wide, narrow] : [narrow, wide];
     return (await store.counters.take(windows, NOW)).refused === undefined;
   },
@@ -59,14 +62,14 @@ export const RACES = Object.freeze({
 
 export type Race = keyof typeof RACES;
 
-/** Makes what a race needs: money for ten, or ten requests that are held. */
+/** Prepares a race: money for ten, or ten reservations. */
 export async function prepareRace(store: Store, race: Race, name: string): Promise<void> {
   await store.ledger.credit(name, 'first', 100, 'top-up', NOW);
   if (race !== 'settlements of ten requests') return;
   for (let n = 0; n < 10; n++) await store.ledger.reserve(reservation({ account: name, requestId: `shared-${n}` }));
 }
 
-/** Lets `count` callers try at once; answers how many got it. */
+/** Runs `count` callers concurrently; returns the number of successful ones. */
 export async function runRace(store: Store, race: Race, name: string, by: string, count: number): Promise<number> {
   const got = await Promise.all(Array.from({ length: count }, (_, n) => RACES[race](store, name, `${by}-${n}`)));
   return got.filter(Boolean).length;

@@ -1,4 +1,4 @@
-/** A process of its own that takes part in races: `node --import tsx store-worker.ts <address as JSON>`. */
+/** Separate process that takes part in races: `node --import tsx store-worker.ts <address as JSON>`. */
 import { openStore, type Race, runRace } from './store-race.ts';
 
 interface Order {

@@ -1,27 +1,27 @@
 import net from 'node:net';
 import { until } from '../wait.ts';
 
-/** A wire between a client and a server on the loopback that can be cut in ways a real one is. */
+/** Connection between a client and a server on the loopback that can fail like a real one. */
 export interface TcpProxy {
   readonly port: number;
-  /** Passes what the client sends and drops what the server answers. */
+  /** Passes the client's data and drops the server's responses. */
   dropAnswers(): void;
-  /** Keeps what the server answers; resolves once `isAll` finds all it waits for in what the client sent since. */
+  /** Holds the server's responses; resolves once `isAll` is true for the client's data since then. */
   holdAnswers(isAll: (sent: string) => boolean): Promise<void>;
-  /** Passes what is kept and what comes, until the client sends something again: the answers after that are kept. */
+  /** Passes held and new responses until the client sends data again; later responses are held. */
   passRound(): void;
-  /** Waits until the client sent all this since answers were held. */
+  /** Waits until `isAll` is true for the client's data since responses were held. */
   untilSent(isAll: (sent: string) => boolean): Promise<void>;
-  /** Passes everything on new connections; those that lost something are cut. */
+  /** Passes all data on new connections; connections that lost data are cut. */
   heal(): void;
   close(): Promise<void>;
 }
 
 export async function startTcpProxy(target: number): Promise<TcpProxy> {
   const pairs = new Set<readonly [net.Socket, net.Socket]>();
-  /** What becomes of answers; a `round` is over, and they are held, when the client sends something. */
+  /** Handling of responses; a `round` ends, and responses are held, when the client sends data. */
   let answers: 'pass' | 'drop' | 'hold' | 'round' = 'pass';
-  /** Since they are held. */
+  /** Client data since responses were held. */
   let sent = '';
   const held: (() => void)[] = [];
   const passHeld = (): void => {

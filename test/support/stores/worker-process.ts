@@ -1,17 +1,17 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-/** A child process that answers messages, one after the other. */
+/** Child process that handles messages in order. */
 export interface Worker {
   readonly pid: number | undefined;
   ask<T>(message: object): Promise<T>;
-  /** SIGKILL, with no chance to clean up. */
+  /** Sends SIGKILL, without a chance to clean up. */
   kill(): Promise<void>;
-  /** Lets it end by itself. */
+  /** Lets the process end by itself. */
   stop(): Promise<void>;
 }
 
-/** Starts a script of this folder in a process of its own; resolves when it says that it is ready. */
+/** Starts a script of this folder in a new process; resolves when it reports that it is ready. */
 export async function startWorker(script: string, argument: unknown): Promise<Worker> {
   const file = fileURLToPath(new URL(script, import.meta.url));
   const child = fork(file, [JSON.stringify(argument)], {

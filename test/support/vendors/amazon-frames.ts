@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 import { head } from './scripted-upstream.ts';
 
-/** A frame of `application/vnd.amazon.eventstream`. */
+/** Frame of `application/vnd.amazon.eventstream`. */
 export function amazonFrame(headers: Readonly<Record<string, string>>, payload: string | object): Buffer {
   const body = Buffer.from(typeof payload === 'string' ? payload : JSON.stringify(payload));
   const head = Buffer.concat(
@@ -22,13 +22,13 @@ export function amazonFrame(headers: Readonly<Record<string, string>>, payload: 
   return Buffer.concat([message, checksum]);
 }
 
-/** An event of Bedrock's, as its service sends it. */
+/** Event of Bedrock, as its service sends it. */
 export function amazonEvent(type: string, payload: object): Buffer {
   const headers = { ':event-type': type, ':content-type': 'application/json', ':message-type': 'event' };
   return amazonFrame(headers, payload);
 }
 
-/** An exception in a stream. */
+/** Exception in a stream. */
 export function amazonException(type: string, message: string): Buffer {
   const headers = { ':exception-type': type, ':content-type': 'application/json', ':message-type': 'exception' };
   return amazonFrame(headers, { message });
@@ -39,7 +39,7 @@ export const AMAZON_HEAD = head(200, {
   'transfer-encoding': 'chunked',
 });
 
-/** Events that are written as server-sent ones, in frames: those whose names end in `Exception` as exceptions. */
+/** Converts server-sent events to frames; events with names that end in `Exception` become exceptions. */
 export function amazonStream(text: string): Buffer {
   const events = [...text.matchAll(/^event: (.+)\ndata: (.+)$/gm)];
   return Buffer.concat(

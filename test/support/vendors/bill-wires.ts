@@ -1,8 +1,8 @@
-/** How vendors say the same words and a usage of a test's own, whole and as the events of a stream. */
+/** Vendors' formats for the same text with a usage set by the test, as JSON and as the events of a stream. */
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** How a vendor says the same thing, whole and as the events of a stream. */
+/** Vendor's format of a response, as JSON and as the events of a stream. */
 export interface Wire {
   readonly path: string;
   readonly request: Json;

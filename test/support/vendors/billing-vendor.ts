@@ -1,9 +1,12 @@
 /**
- * The usage and cost APIs of vendors, over what a test says that they served and charge. Written from what they publish:
- * OpenAI, https://platform.openai.com/docs/api-reference/usage and its OpenAPI document 2.3.0 (`/organization/usage/completions`, `/embeddings`,
- * `/web_search_calls`, `/organization/costs`): repeated `group_by`, Unix seconds, buckets of a day, pages by `next_page`, null for what is not grouped by;
- * Anthropic, https://platform.claude.com/docs/en/api/admin/usage_report/retrieve_messages and `…/cost_report/retrieve`: `group_by[]`, RFC 3339, at most 31
- * buckets, amounts in cents as texts, no model for searches; OpenRouter, its OpenAPI document (`GET /activity`): one day a request, one sum a model.
+ * Usage and cost APIs of vendors, with usage and charges set by a test. Sources:
+ * - OpenAI, https://platform.openai.com/docs/api-reference/usage and its OpenAPI document 2.3.0
+ * (`/organization/usage/completions`, `/embeddings`, `/web_search_calls`, `/organization/costs`): repeated `group_by`,
+ * Unix seconds, buckets of a day, pages by `next_page`, null for ungrouped fields
+ * - Anthropic, https://platform.claude.com/docs/en/api/admin/usage_report/retrieve_messages and
+ * `…/cost_report/retrieve`: `group_by[]`, RFC 3339, at most 31 buckets, amounts in cents as texts, no model for
+ * searches
+ * - OpenRouter, its OpenAPI document (`GET /activity`): one day per request, one sum per model
  */
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -16,7 +19,7 @@ export interface Served {
   readonly key?: string;
   readonly tier?: string;
   readonly calls: number;
-  /** By the names of our records. */
+  /** Units by the names in the gateway's records. */
   readonly units: Readonly<Record<string, number>>;
   /** US dollars for each of the units. */
   readonly usd: Readonly<Record<string, number>>;
@@ -24,10 +27,10 @@ export interface Served {
 
 export interface BillingVendor {
   readonly url: string;
-  /** The paths that were asked for, with their queries. */
+  /** Requested paths with their queries. */
   readonly asked: readonly string[];
   serve(...served: readonly Served[]): void;
-  /** Answers all with these bytes instead; undefined ends that. */
+  /** Sends these bytes as every response; undefined ends that. */
   answer(with_: { readonly status: number; readonly body: string } | undefined): void;
   close(): Promise<void>;
 }
@@ -91,7 +94,7 @@ function respond({ path, query }: Asked, all: readonly Served[]): unknown {
   );
   const days: number[] = [];
   for (let at = from ?? 0; at < (to ?? 0); at += 86_400_000) days.push(at);
-  // Smaller pages than were asked for, as vendors may make: each has two days.
+  // Smaller pages than requested, as vendors may return: each has two days.
   const first = Number(query.get('page')?.replace('page_', '') ?? 0);
   const page = days.slice(first, first + 2);
   const by = new Set(query.getAll(isAnthropic ? 'group_by[]' : 'group_by'));
@@ -112,7 +115,7 @@ type Make = (rows: readonly Served[], by: ReadonlySet<string>) => readonly Row[]
 const unit = ({ units }: Served, name: string): number => units[name] ?? 0;
 const isEmbedding = ({ model }: Served): boolean => model.startsWith('text-embedding');
 
-/** Adds up rows that are the same by what they are grouped by; what is not grouped by is null. */
+/** Adds up rows with the same values in the grouping fields; other fields are null. */
 function grouped(
   rows: readonly Served[],
   by: ReadonlySet<string>,
@@ -173,7 +176,7 @@ const WORDS: Readonly<Record<string, string>> = Object.freeze({
   ...{ audio_input_tokens: 'audio input', audio_output_tokens: 'audio output' },
 });
 
-/** Line items are a model and a unit; searches have none of a model. */
+/** Line items are a model and a unit; searches have no model. */
 const costs: Make = (rows) => {
   const sums = new Map<string, number>();
   for (const row of rows)

@@ -1,10 +1,9 @@
 /**
- * What the chat templates of self-hosted models refuse, in the words of their servers, and what vendors of OpenAI's format refuse of empty
- * lists.
- *
- * Sources: `chat_template.jinja` of Qwen/Qwen3.5-27B (system first, a user's query), mistral-common
- * `protocol/instruct/validator.py` and the templates of mistralai (order, last role, alternation), `chat_template` of
- * meta-llama/Llama-3.3-70B-Instruct (one call at once). https://github.com/vllm-project/vllm/issues/41114 has a whole refusal.
+ * Requests that the chat templates of self-hosted models reject, with their servers' messages, and empty lists that
+ * vendors with OpenAI's format reject. Sources: `chat_template.jinja` of Qwen/Qwen3.5-27B (system first, a user's
+ * query), mistral-common `protocol/instruct/validator.py` and the templates of mistralai (order, last role,
+ * alternation), `chat_template` of meta-llama/Llama-3.3-70B-Instruct (one call at once).
+ * https://github.com/vllm-project/vllm/issues/41114 has a complete error.
  */
 
 export const TEMPLATES = ['qwen', 'mistral', 'llama'] as const;
@@ -19,7 +18,7 @@ interface Message {
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** What a server with this template says to a body of chat completions; undefined where it takes it. */
+/** Error message of a server with this template for a chat completion; undefined if it accepts the body. */
 export function refusalOf(template: Template, body: Body): string | undefined {
   const messages = listOf(body['messages']) as readonly Message[];
   const [first] = messages;
@@ -56,7 +55,7 @@ function refusalOfMistral(messages: readonly Message[], body: Body): string | un
   return isLast ? undefined : `Expected last role User or Tool for serving but got ${String(last?.role)}`;
 }
 
-/** The first empty list in a body that vendors refuse; undefined where there is none. */
+/** First empty list in a body that vendors reject; undefined if there is none. */
 export function emptyListIn(body: Body): string | undefined {
   for (const field of ['tools', 'functions', 'stop']) if (isEmptyList(body[field])) return field;
   for (const [at, message] of listOf(body['messages']).entries())
@@ -65,7 +64,7 @@ export function emptyListIn(body: Body): string | undefined {
   return undefined;
 }
 
-/** The error body of a server that cannot write a prompt of the messages, or refuses an empty list. */
+/** Error body of a server that cannot render a prompt from the messages, or rejects an empty list. */
 export function templateError(template: Template | undefined, body: Body): object | undefined {
   const empty = emptyListIn(body);
   if (empty !== undefined)

@@ -5,7 +5,7 @@ import { createUpstream, type Upstream, UpstreamError, type UpstreamResponse } f
 import { createSilentLog } from '../log.ts';
 import { chunk, type Script, type ScriptedUpstream, SSE_HEAD, startScriptedUpstream } from './scripted-upstream.ts';
 
-/** For what should expire; everything else has time, however busy the machine is. */
+/** Short timeouts for tests of expiry; all others are long, so that a busy machine does not matter. */
 export const SHORT: Timeouts = { connectMs: 300, firstByteMs: 300, idleMs: 300, totalMs: 10_000 };
 
 export interface SendExtras {
@@ -14,7 +14,7 @@ export interface SendExtras {
   readonly endpoint?: Partial<Endpoint>;
 }
 
-/** A scripted vendor and an upstream before each test of the describe block that calls this. */
+/** Creates a scripted vendor and an upstream before each test of the calling describe block. */
 export function givenUpstream() {
   let vendor: ScriptedUpstream;
   let upstream: Upstream;
@@ -54,7 +54,7 @@ export function givenUpstream() {
   };
 }
 
-/** Sends the same few bytes as a chunk of its own, again and again. */
+/** Sends the same few bytes repeatedly, each time in a separate chunk. */
 export function drip(text: string): Script {
   return async (wire) => {
     await wire.send(SSE_HEAD);
@@ -65,7 +65,7 @@ export function drip(text: string): Script {
   };
 }
 
-/** Takes connections and says nothing, so that a TLS handshake with it hangs: connecting is not done until that is. */
+/** Accepts connections and sends nothing, so that a TLS handshake hangs; connecting includes the handshake. */
 export async function startBlackHole() {
   const sockets = new Set<net.Socket>();
   let taken = 0;
@@ -96,7 +96,7 @@ export async function startBlackHole() {
   };
 }
 
-/** The error of a promise that has to fail. */
+/** Error of a promise that must reject. */
 export async function fails(promise: Promise<unknown>): Promise<Error> {
   try {
     await promise;

@@ -1,11 +1,12 @@
 /**
- * A vendor that keeps OpenAI's published rules of November 2026: which models have which API, what each API refuses, and what may come
- * back to it. It reasons, and then calls the first tool once and responds in words once it has the tool's result, or does what a test chooses.
- *
- * Sources: developers.openai.com/api/docs/guides/deployment-checklist (tools by model and API), `ModelIdsResponses`, `CreateResponse` and
- * `Reasoning` of github.com/openai/openai-openapi, developers.openai.com/api/docs/guides/reasoning (efforts, encrypted reasoning),
- * developers.openai.com/api/docs/guides/deep-research. Error bodies as in public threads: sub2api#6740, foundry-dev-tools#779,
- * pgadmin4#9795, vercel/ai#7543, litellm-docs#1173 (efforts of gpt-6-astra), bolna#1019 (`stop`), lobehub#8291 (deep research).
+ * Vendor with OpenAI's published rules of November 2026: the APIs of each model, the rejections of each API, and the
+ * items that may be sent back. It reasons, then calls the first tool once, and responds with text after the tool's
+ * result. A test can choose other responses. Sources: developers.openai.com/api/docs/guides/deployment-checklist (tools
+ * by model and API), `ModelIdsResponses`, `CreateResponse` and `Reasoning` of github.com/openai/openai-openapi,
+ * developers.openai.com/api/docs/guides/reasoning (efforts, encrypted reasoning),
+ * developers.openai.com/api/docs/guides/deep-research. Error bodies from public threads: sub2api#6740,
+ * foundry-dev-tools#779, pgadmin4#9795, vercel/ai#7543, litellm-docs#1173 (efforts of gpt-6-astra), bolna#1019
+ * (`stop`), lobehub#8291 (deep research).
  */
 import { sayScript } from '../gateways/ingress-rig.ts';
 import { sendResponses } from './responses-wire.ts';
@@ -15,12 +16,12 @@ import type { Piece } from './vendor-wires.ts';
 type Body = Readonly<Record<string, unknown>>;
 
 interface ModelRules {
-  /** The APIs it has. */
+  /** True if the model supports chat completions. */
   readonly chat: boolean;
   readonly efforts: readonly string[];
-  /** Efforts with which chat completions have function tools. */
+  /** Efforts for which chat completions support function tools. */
   readonly chatTools: readonly (string | undefined)[];
-  /** Efforts that only the Responses API takes. */
+  /** Efforts that only the Responses API accepts. */
   readonly responsesEfforts?: readonly string[];
   readonly needsSearch?: boolean;
 }
@@ -29,7 +30,7 @@ const LOW = ['low', 'medium', 'high'];
 const XHIGH = [...LOW, 'xhigh'];
 const MAX = [...XHIGH, 'max'];
 
-/** The first row that fits. */
+/** The first matching row applies. */
 const MODELS: readonly (readonly [model: RegExp, rules: ModelRules])[] = [
   [/-deep-research/, { chat: false, efforts: ['medium'], chatTools: [], needsSearch: true }],
   [/^gpt-5-pro/, { chat: false, efforts: ['high'], chatTools: [] }],
@@ -42,7 +43,7 @@ const MODELS: readonly (readonly [model: RegExp, rules: ModelRules])[] = [
   [/^gpt-5\.[45]/, { chat: true, efforts: ['none', ...XHIGH], chatTools: ['none'] }],
 ];
 
-/** A refusal in the vendor's words. */
+/** Rejection in the vendor's format. */
 class Refusal extends Error {
   readonly status: number;
   readonly body: object;
@@ -65,10 +66,10 @@ const unsupported = (param: string, isValue = false): Refusal =>
 
 const listOf = (value: unknown): readonly Body[] => (Array.isArray(value) ? value : []);
 
-/** What the model says to a body of either API, after its reasoning. */
+/** Response of the model to a body of either API, after its reasoning. */
 type Choose = (body: Body) => readonly Piece[];
 
-/** The vendor's side of one gateway: what it encrypted it knows again. */
+/** Script of the vendor for one gateway: it recognizes the data that it encrypted. */
 export function createOpenaiRules(choose: Choose = callOnce): Script {
   const encrypted = new Set<string>();
   return async (wire) => {
@@ -128,7 +129,7 @@ function completeChat(body: Body, choose: Choose): Script {
 const nameOf = (tool: Body | undefined): string | undefined =>
   typeof tool?.['name'] === 'string' ? tool['name'] : undefined;
 
-/** A call while it has a tool and no result, else words. */
+/** Calls the tool if there is one without a result, otherwise responds with text. */
 function callOnce(body: Body): readonly Piece[] {
   const isCalled = [...listOf(body['messages']), ...listOf(body['input'])].some(
     ({ role, type }) => role === 'tool' || type === 'function_call_output',
@@ -141,7 +142,7 @@ function callOnce(body: Body): readonly Piece[] {
 
 const CALL = '{"city":"Oslo"}';
 
-/** The parameters of `CreateResponse`, and `client_metadata`, which OpenAI's own Codex sends there. */
+/** Parameters of `CreateResponse`, and `client_metadata`, which OpenAI's own Codex sends there. */
 const PARAMETERS = new Set(
   `background client_metadata context_management conversation include input instructions max_output_tokens max_tool_calls metadata model moderation
   parallel_tool_calls previous_response_id prompt prompt_cache_key prompt_cache_options prompt_cache_retention reasoning safety_identifier
@@ -227,7 +228,7 @@ function assertParts({ role, content }: Body, at: number): void {
       });
 }
 
-/** The path by which each request came, without the vendor's prefix. */
+/** API of each request by its path, without the vendor's prefix. */
 export function apisOf(requests: readonly RecordedRequest[]): readonly string[] {
   return requests.map(({ path }) => (path.endsWith('/responses') ? 'responses' : 'chat'));
 }

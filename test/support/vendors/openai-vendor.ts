@@ -1,7 +1,7 @@
-/** A scripted vendor with OpenAI's wire: how a gateway is told of it, and what it sends. */
+/** Scripted vendor with OpenAI's format: its configuration in a gateway, and its responses. */
 import { chunk, LAST_CHUNK, type Script, SSE_HEAD } from './scripted-upstream.ts';
 
-/** The configuration of a provider that is such a vendor, with any model. */
+/** Configuration of a provider for this vendor, with any model. */
 export const openAiVendor = ({ url }: { readonly url: string }, rest: object = {}) => ({
   plugin: 'openai-compatible',
   baseUrl: url,
@@ -10,17 +10,17 @@ export const openAiVendor = ({ url }: { readonly url: string }, rest: object = {
   ...rest,
 });
 
-/** Prices of every model, in micro-dollars a token. */
+/** Prices of every model, in micro-dollars per token. */
 export const tokenPrices = (input: number, output: number) => ({ '*': { input, output } });
 
-/** What a response says of the tokens it took. */
+/** Usage in a response. */
 export const usageOf = (prompt: number, written: number) => ({
   prompt_tokens: prompt,
   completion_tokens: written,
   total_tokens: prompt + written,
 });
 
-/** A whole answer. */
+/** Complete response. */
 export const completion = (content = 'fine', rest: object = {}) => ({
   id: 'c',
   object: 'chat.completion',
@@ -31,7 +31,7 @@ export const completion = (content = 'fine', rest: object = {}) => ({
   ...rest,
 });
 
-/** One event of a stream, as its data. */
+/** Event of a stream, as its data. */
 export const delta = (content: string, finish_reason: string | null = null, rest: object = {}) =>
   JSON.stringify({
     id: 'c',
@@ -42,7 +42,7 @@ export const delta = (content: string, finish_reason: string | null = null, rest
     ...rest,
   });
 
-/** A stream of these events, then whatever `end` does; without `end` it closes as it should. */
+/** Stream of these events, then `end`; by default it closes correctly. */
 export const events =
   (data: readonly string[], end: Script = (wire) => wire.send(LAST_CHUNK)): Script =>
   async (wire) => {

@@ -3,33 +3,36 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type WebSocket, WebSocketServer } from 'ws';
 
-/** An event, whatever its shape. */
+/** Event of any shape. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into events of all kinds
 export type Event = Record<string, any>;
 
-/** One websocket at the vendor: what came, and how to say something. */
+/** Websocket at the vendor: received events, and a function to send some. */
 export interface VendorSession {
   readonly url: string;
   readonly headers: http.IncomingHttpHeaders;
   readonly events: Event[];
   readonly socket: WebSocket;
-  /** How it was closed; undefined while it is open. */
+  /** Close code; undefined while it is open. */
   code: number | undefined;
   send(...events: readonly Event[]): void;
 }
 
-/** A vendor of OpenAI's realtime websocket. */
+/** Vendor of OpenAI's realtime websocket. */
 export interface RealtimeVendor {
   readonly url: string;
   readonly sessions: VendorSession[];
-  /** Refuses handshakes with this. */
+  /** Response that rejects handshakes. */
   refusal: { readonly status: number; readonly body: object } | undefined;
-  /** Says something to each event; an automatic response by voice detection is the script's to begin. */
+  /** Handles each event. A script must start automatic responses by voice detection itself. */
   onEvent: (event: Event, session: VendorSession) => void;
   close(): Promise<void>;
 }
 
-/** The session as the vendor tells it. Source: https://platform.openai.com/docs/api-reference/realtime-server-events/session/created */
+/**
+ * Session as the vendor reports it. Source:
+ * https://platform.openai.com/docs/api-reference/realtime-server-events/session/created
+ */
 export const SESSION = Object.freeze({
   type: 'realtime',
   object: 'realtime.session',
@@ -53,7 +56,7 @@ export const SESSION = Object.freeze({
   },
 });
 
-/** A usage of text alone. Source: https://platform.openai.com/docs/api-reference/realtime-server-events/response/done */
+/** Usage of text only. Source: https://platform.openai.com/docs/api-reference/realtime-server-events/response/done */
 export const usageOf = (read: Partial<Event> = {}, wrote: Partial<Event> = {}): Event => {
   const input = { text_tokens: 0, audio_tokens: 0, image_tokens: 0, cached_tokens: 0, ...read };
   const output = { text_tokens: 0, audio_tokens: 0, ...wrote };
@@ -65,7 +68,7 @@ export const usageOf = (read: Partial<Event> = {}, wrote: Partial<Event> = {}): 
   };
 };
 
-/** The events of a response, in the order in which the vendor sends them. */
+/** Events of a response, in the vendor's order. */
 export function responseEvents(
   id: string,
   { text, audio = [], call, usage, status = 'completed' }: Partial<Event> & { readonly usage?: Event | null },
@@ -89,7 +92,9 @@ export function responseEvents(
 
 let number = 0;
 
-/** Starts a vendor that greets, confirms updates, and responds with `fine` to each `response.create`. */
+/**
+ * Starts a vendor that sends `session.created`, confirms updates, and responds with `fine` to each `response.create`.
+ */
 export async function startRealtimeVendor(): Promise<RealtimeVendor> {
   const server = http.createServer((_request, response) => response.writeHead(404).end());
   const acceptor = new WebSocketServer({ noServer: true });
@@ -138,7 +143,7 @@ export async function startRealtimeVendor(): Promise<RealtimeVendor> {
   return vendor;
 }
 
-/** What the vendor does unless the test says otherwise. */
+/** Default behaviour of the vendor. */
 export function respond(event: Event, session: VendorSession): void {
   if (event['type'] === 'session.update') {
     const { audio, ...rest } = event['session'] as Event;

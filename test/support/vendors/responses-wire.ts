@@ -1,20 +1,20 @@
-/** How a vendor with OpenAI's Responses API says what a model says: whole, or as the events of a stream. */
+/** Responses of a vendor with OpenAI's Responses API: as JSON, or as the events of a stream. */
 import { type IngressRig, sayScript, type Wire } from '../gateways/ingress-rig.ts';
 import { answer, chunk, LAST_CHUNK, type Script, SSE_HEAD } from './scripted-upstream.ts';
 import type { Piece, Said } from './vendor-wires.ts';
 
 type Item = Readonly<Record<string, unknown>>;
 
-/** What only this wire says: the vendor's own encryption of its reasoning, items of its own tools. */
+/** Features of this format only: the vendor's own encryption of its reasoning, items of its own tools. */
 export interface SaidNatively extends Said {
   readonly encrypted?: string;
-  /** Put before all others. */
+  /** Items before all others. */
   readonly items?: readonly Item[];
-  /** The echo of the request in the vendor's response. */
+  /** Request fields that the vendor's response repeats. */
   readonly echo?: Item;
   /** Names of tools whose input is plain text. */
   readonly custom?: readonly string[];
-  /** The namespace of tools that other vendors know as `<namespace>__<name>`. */
+  /** Namespace of tools that other vendors name `<namespace>__<name>`. */
   readonly namespace?: string;
 }
 
@@ -64,7 +64,7 @@ function outputOf(said: SaidNatively): readonly Item[] {
   return [...(said.items ?? []), ...said.pieces.map((piece, index) => itemOf(piece, index, said))];
 }
 
-/** The whole body of a response. */
+/** Complete body of a response. */
 export function responsesBody(said: SaidNatively): Item {
   const { prompt = 20, completion = 5, cached = 0 } = said.usage ?? {};
   const isCut = said.finish === 'length';
@@ -80,7 +80,7 @@ export function responsesBody(said: SaidNatively): Item {
   };
 }
 
-/** The events of a stream, numbered as the vendor does it: from 3, with a gap. */
+/** Events of a stream, numbered as the vendor does it: from 3, with a gap. */
 export function responsesEvents(said: SaidNatively): readonly Item[] {
   const opening = head(said);
   const whole = responsesBody(said);
@@ -159,7 +159,7 @@ export function responsesText(events: readonly Item[]): string {
   return events.map((event) => `event: ${String(event['type'])}\ndata: ${JSON.stringify(event)}\n\n`).join('');
 }
 
-/** Sends events, or a whole body, in pieces of `cut` bytes. */
+/** Sends events or a complete body, in pieces of `cut` bytes. */
 export function sendResponses(said: SaidNatively, cut = 65_536): Script {
   return async (wire) => {
     if ((wire.request.json() as Item)['stream'] !== true) return wire.send(answer(200, responsesBody(said)));
@@ -176,7 +176,7 @@ export function sendEvents(events: readonly Item[], cut = 65_536): Script {
   };
 }
 
-/** The vendor's next response on any wire; OpenAI's by whichever of its two formats it is asked. */
+/** Sets the vendor's next response in any format; OpenAI's uses the API of the request. */
 export function sayAnywhere(rig: IngressRig, wire: Wire, said: SaidNatively, cut?: number): void {
   if (wire !== 'openai') {
     rig.say(wire, said, cut);

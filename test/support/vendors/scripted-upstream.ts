@@ -1,6 +1,6 @@
 /**
- * An upstream that sends exactly the bytes it is told, when it is told: for faults no well-behaved server can show.
- * Speaks raw TCP. It parses just enough of requests to record them and to know when one is complete.
+ * Upstream that sends exactly the given bytes at the given time, for faults that no correct server produces. It uses
+ * raw TCP, and parses requests only to record them and to detect their end.
  */
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,28 +9,28 @@ import tls from 'node:tls';
 export interface RecordedRequest {
   readonly method: string;
   readonly path: string;
-  /** Lower case; a repeated name keeps its last value. */
+  /** Names in lower case; a repeated name has its last value. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
-  /** Which connection it came on, counted from 0, and which request on that connection. */
+  /** Number of the connection, and of the request on that connection, both from 0. */
   readonly connection: number;
   readonly nth: number;
-  /** Resolves when the connection it came on is closed, by whichever side. */
+  /** Resolves when the connection is closed by either side. */
   readonly closed: Promise<void>;
   json(): unknown;
 }
 
-/** What a script can do with the connection that a request came on. */
+/** Operations of a script on a request's connection. */
 export interface Wire {
   readonly request: RecordedRequest;
-  /** Sends bytes; resolves when they were taken by the kernel, or the connection is gone. */
+  /** Sends bytes; resolves when the kernel has accepted them, or the connection is closed. */
   send(bytes: string | Uint8Array): Promise<void>;
   pause(ms: number): Promise<void>;
-  /** FIN. */
+  /** Sends FIN. */
   end(): void;
-  /** RST. */
+  /** Sends RST. */
   reset(): void;
-  /** Waits until the other side is gone. */
+  /** Waits until the other side has closed. */
   hang(): Promise<void>;
   readonly isGone: boolean;
 }
@@ -38,27 +38,27 @@ export interface Wire {
 export type Script = (wire: Wire) => unknown;
 
 export interface ScriptedUpstream {
-  /** Such as `http://127.0.0.1:40123`. */
+  /** URL such as `http://127.0.0.1:40123`. */
   readonly url: string;
   readonly port: number;
   readonly requests: readonly RecordedRequest[];
   /** Connections accepted so far, and those open now. */
   readonly connections: { readonly total: number; readonly open: number };
-  /** Answers the next request without a script. Scripts are used up in order; the last one stays. */
+  /** Sets the scripts of the next requests. They are used in order; the last one repeats. */
   script(...scripts: readonly (Script | string | Uint8Array)[]): void;
-  /** Resolves with the n-th request (from 0) once it has arrived in full. */
+  /** Resolves with the n-th request (from 0) once it has arrived completely. */
   request(n: number): Promise<RecordedRequest>;
   close(): Promise<void>;
 }
 
 export interface ScriptedOptions {
-  /** Runs for each connection before anything is read; return false to leave it alone from then on. */
+  /** Runs for each connection before any data is read; return false to ignore the connection from then on. */
   readonly onConnection?: (socket: net.Socket) => boolean | undefined;
-  /** Makes the server; for TLS. */
+  /** Creates the server; for TLS. */
   readonly createServer?: (onConnection: (socket: net.Socket) => void) => net.Server;
-  /** A script is started as soon as the head is complete, without waiting for the body. */
+  /** Starts a script as soon as the head is complete, without waiting for the body. */
   readonly eager?: boolean;
-  /** Where it listens; any free port unless set. */
+  /** Port to listen on. Default: any free port. */
   readonly port?: number;
 }
 
@@ -110,7 +110,7 @@ export async function startScriptedUpstream(
       send: (bytes) => new Promise((resolve) => (socket.destroyed ? resolve() : socket.write(bytes, () => resolve()))),
       pause: (ms) => sleep(ms),
       end: () => void socket.end(),
-      // Over TLS there is no way to RST; without its goodbye it is as abrupt.
+      // TLS sockets cannot send RST; closing without a TLS alert is equally abrupt.
       reset: () => void (socket instanceof tls.TLSSocket ? socket.destroy() : socket.resetAndDestroy()),
       hang: () => closed,
       get isGone() {
@@ -150,7 +150,7 @@ export async function startScriptedUpstream(
   };
 }
 
-/** A whole answer with its content-length. A body that is not text or bytes is sent as JSON. */
+/** Complete response with its content-length. A body that is not text or bytes is sent as JSON. */
 export function answer(status: number, body: unknown = '', headers: Readonly<Record<string, string>> = {}): Buffer {
   const isPlain = typeof body === 'string' || body instanceof Uint8Array;
   const bytes = Buffer.from(isPlain ? body : JSON.stringify(body));
@@ -159,16 +159,16 @@ export function answer(status: number, body: unknown = '', headers: Readonly<Rec
   return Buffer.concat([Buffer.from(head(status, all)), bytes]);
 }
 
-/** The head of an answer, with its blank line. */
+/** Head of a response, with its blank line. */
 export function head(status: number, headers: Readonly<Record<string, string>> = {}): string {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   return `HTTP/1.1 ${status} Scripted\r\n${lines.join('')}\r\n`;
 }
 
-/** The head of an event stream that is sent in chunks. */
+/** Head of an event stream in chunks. */
 export const SSE_HEAD = head(200, { 'content-type': 'text/event-stream', 'transfer-encoding': 'chunked' });
 
-/** One piece of a chunked body. */
+/** Piece of a chunked body. */
 export function chunk(bytes: string | Uint8Array): Buffer {
   const body = Buffer.from(bytes);
   return Buffer.concat([Buffer.from(`${body.length.toString(16)}\r\n`), body, Buffer.from('\r\n')]);
@@ -176,7 +176,7 @@ export function chunk(bytes: string | Uint8Array): Buffer {
 
 export const LAST_CHUNK = '0\r\n\r\n';
 
-/** An event stream: each text as the data of one event in a chunk of its own, then the end. */
+/** Event stream: each text is the data of one event in a separate chunk; then the end. */
 export function sse(...data: readonly (string | object)[]): Script {
   return async (wire) => {
     await wire.send(SSE_HEAD);
@@ -185,7 +185,7 @@ export function sse(...data: readonly (string | object)[]): Script {
   };
 }
 
-/** An event stream that waits after its first event until `finish` is called; then come the others and the end. */
+/** Event stream that waits after its first event until `finish` is called; then the others and the end follow. */
 export function heldSse(first: string | object, ...others: readonly (string | object)[]) {
   let finish = (): void => {};
   const told = new Promise<void>((resolve) => {

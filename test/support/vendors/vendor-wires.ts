@@ -1,37 +1,40 @@
-/** What a model says, described once, and how the vendors' wires say it: whole, or as the events of a stream. */
+/**
+ * Common description of a model's response, and its representation in the vendors' formats: as JSON, or as the events
+ * of a stream.
+ */
 
-/** One block of a response. */
+/** Block of a response. */
 export type Piece =
   | { readonly reasoning: string; readonly signature?: string }
   | { readonly text: string }
   | { readonly call: string; readonly id: string; readonly arguments: string };
 
-/** A response of a model; its pieces come in this order where the wire has one. */
+/** Response of a model; its pieces have this order if the format has one. */
 export interface Said {
   readonly pieces: readonly Piece[];
-  /** `tool_calls` where a tool was called, else `stop`, unless set. */
+  /** Default: `tool_calls` if a tool was called, otherwise `stop`. */
   readonly finish?: 'stop' | 'length' | 'tool_calls' | 'content_filter';
-  /** `prompt` includes the others; 20 and 5 unless set. */
+  /** Default: 20 and 5 tokens. `prompt` includes the others. */
   readonly usage?: {
     readonly prompt: number;
     readonly completion: number;
     readonly cached?: number;
     readonly written?: number;
   };
-  /** Told by Anthropic only. */
+  /** Only Anthropic reports it. */
   readonly stopSequence?: string;
 }
 
 export const WIRES = ['openai', 'anthropic', 'gemini', 'mistral', 'deepseek'] as const;
 export type Wire = (typeof WIRES)[number];
 
-/** The whole body of a response. */
+/** Complete body of a response. */
 export function wholeBody(wire: Wire, said: Said): object {
   if (wire === 'anthropic') return anthropicMessage(said);
   return wire === 'gemini' ? geminiEvent(said, said.pieces.map(geminiPart), true) : completion(wire, said);
 }
 
-/** The bytes of a stream's events. */
+/** Bytes of a stream's events. */
 export function streamText(wire: Wire, said: Said): string {
   const events =
     wire === 'anthropic' ? anthropicEvents(said) : wire === 'gemini' ? geminiEvents(said) : chunks(wire, said);
@@ -41,7 +44,7 @@ export function streamText(wire: Wire, said: Said): string {
   return wire === 'anthropic' || wire === 'gemini' ? text : `${text}data: [DONE]\n\n`;
 }
 
-/** A text as a model streams it, three characters at a time. */
+/** Text as a model streams it, three characters at a time. */
 function bits(text: string): readonly string[] {
   return text.match(/.{1,3}/gsu) ?? [];
 }
@@ -64,7 +67,7 @@ function openaiUsage(said: Said): object {
   };
 }
 
-/** Mistral's reasoning is a part of the content, the others' a field beside it. */
+/** Mistral's reasoning is a part of the content. Other vendors have a separate field. */
 function reasoningField(wire: Wire, text: string): object {
   if (wire !== 'mistral') return { reasoning_content: text };
   return { content: [{ type: 'thinking', thinking: [{ type: 'text', text }] }] };
@@ -211,7 +214,7 @@ function geminiEvents(said: Said): readonly object[] {
   return [...parts.map((part) => geminiEvent(said, [part], false)), geminiEvent(said, [{ text: '' }], true)];
 }
 
-/** Arguments as an object; what a model did not finish is empty. */
+/** Arguments as an object; incomplete arguments become an empty object. */
 function parse(text: string): unknown {
   try {
     return JSON.parse(text === '' ? '{}' : text);

@@ -2,11 +2,13 @@ import { GAP_WORDS, parseRange, type Range } from './phrases.ts';
 import type { Reading, Sign } from './reading.ts';
 
 /**
- * A condition is one line: words with spaces between must all be found near each other, `a|b` is one of them. `chest` is the
- * concept as a present fact; `-breathe` what the body does not do; `?arm` a concept however it is meant; `#20..54` a number;
- * `!muscle` what must not stand near, `!<ask` what must not
- * stand before it; `~8` how many words may lie between the first and the last (default 12, `~*` is the
- * full text).
+ * One-line condition. All its words must occur near each other; `a|b` is a choice.
+ * - `chest`: the concept as a present fact
+ * - `-breathe`: a function that the body does not perform
+ * - `?arm`: a concept in any sense
+ * - `#20..54`: a number
+ * - `!muscle`: must not occur nearby; `!<ask` must not occur before
+ * - `~8`: maximum words between first and last (default 12, `~*` is the full text)
  */
 export interface Condition {
   readonly text: string;
@@ -30,7 +32,7 @@ interface Place {
 const DEFAULT_WITHIN = 12;
 const NO_RANGE: Range = [0, 0];
 
-/** Reads a condition; throws a TypeError when it cannot be read. */
+/** Parses a condition; throws a TypeError if it is invalid. */
 export function parseCondition(text: string): Condition {
   const words = text.split(/\s+/);
   const near = words.find((word) => word.startsWith('~'))?.slice(1);
@@ -50,21 +52,21 @@ function parseChoices(word: string): readonly Choice[] {
   });
 }
 
-/** The concepts that a condition names. */
+/** Concepts of a condition. */
 export function conceptsOf({ terms, excluded, excludedBefore }: Condition): readonly string[] {
   return [...terms.flat(), ...excluded, ...excludedBefore]
     .filter(({ mode }) => mode !== 'number')
     .map(({ concept }) => concept);
 }
 
-/** Whether what a condition is about is named in a text, be it denied, past or a question. */
+/** True if a text names the subject of a condition, even if denied, past or a question. */
 export function isNamed(condition: Condition, reading: Reading, facts: ReadonlySet<string>): boolean {
   const anyhow = (choices: readonly Choice[]) =>
     choices.map((choice) => (choice.mode === 'number' ? choice : ({ ...choice, mode: 'any' } as const)));
   return holds({ ...condition, terms: condition.terms.map(anyhow), excluded: [], excludedBefore: [] }, reading, facts);
 }
 
-/** Whether a condition holds in a text; `facts` are concepts known without being written. */
+/** True if a condition holds in a text; `facts` are concepts known without being written. */
 export function holds(condition: Condition, reading: Reading, facts: ReadonlySet<string>): boolean {
   const lists: (readonly Place[])[] = [];
   for (const choices of condition.terms) {
@@ -74,7 +76,7 @@ export function holds(condition: Condition, reading: Reading, facts: ReadonlySet
     lists.push(places.sort((one, other) => one.from - other.from));
   }
   const longer = lists.flat().filter(({ from, to }) => to > from && to - from < GAP_WORDS);
-  // The water of a water tablet is part of what was found: it bars nothing.
+  // The water of a water tablet is part of the match: it excludes nothing.
   const isOutside = ({ from, to }: Place) => !longer.some((place) => place.from <= from && to <= place.to);
   const barred = condition.excluded.flatMap((choice) => placesOf(choice, reading)).filter(isOutside);
   const barredBefore = condition.excludedBefore.flatMap((choice) => placesOf(choice, reading)).filter(isOutside);
@@ -96,7 +98,7 @@ function fits({ denied, refused, setting }: Sign, mode: 'present' | 'refused' | 
   return setting === 'present' && (mode === 'refused' ? refused : !denied);
 }
 
-/** Whether one place of every list lies within so many words, and nothing bars it. */
+/** True if one position of every list lies within this many words, and nothing excludes it. */
 function isNear(
   lists: readonly (readonly Place[])[],
   isBarred: (low: number, high: number) => boolean,
@@ -118,7 +120,7 @@ function isNear(
   });
 }
 
-/** The place closest to a stretch of text; the places are in order. */
+/** Position closest to a range of text; positions are sorted. */
 function nearestTo(places: readonly Place[], low: number, high: number): Place | undefined {
   let start = 0;
   let end = places.length;

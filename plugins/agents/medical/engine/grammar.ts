@@ -1,6 +1,6 @@
 import type { Token } from './tokens.ts';
 
-/** Concepts that say how a sentence is built: no rule asks for them, and nothing denies them. */
+/** Concepts of sentence structure: no rule uses them, and they cannot be denied. */
 export const GRAMMAR: ReadonlySet<string> = new Set(
   'no not not_after denied_after ruled_out have but or and subject pseudo idiom now what_to_do past well topic fiction cites supposed as_if asks person kin kin_many once of_family heredity about_me call_help complaint if would fear sometime animal by_animal vet human over habit lively paperwork planned'.split(
     ' ',
@@ -8,7 +8,7 @@ export const GRAMMAR: ReadonlySet<string> = new Set(
 );
 
 /**
- * What a body does by itself: not doing it is the sign. "Does not breathe" is one, "no difficulty breathing" is not, so only a
+ * Body functions: their absence is the sign. "Does not breathe" is one, "no difficulty breathing" is not, so only a
  * negated verb counts for these.
  */
 export const FUNCTIONS: ReadonlySet<string> = new Set(
@@ -17,39 +17,42 @@ export const FUNCTIONS: ReadonlySet<string> = new Set(
   ),
 );
 
-/** An instruction: "setzen Sie es nicht ab" is no change. A complaint may well have its negation in the gap. */
+/** Instructions: "setzen Sie es nicht ab" is not a change. A complaint may well have its negation in the gap. */
 export const INSTRUCTIONS: ReadonlySet<string> = new Set(['change', 'dose_verb', 'again_after', 'start', 'intake']);
 
-/** Names of illnesses: in a question that names no person, the caller wants information. */
+/** Names of illnesses: a question with such a name and no person asks for information. */
 export const ILLNESSES: ReadonlySet<string> = new Set(
   'heart_attack stroke sepsis meningitis anaphylaxis heatstroke hypothermia aneurysm overdose'.split(' '),
 );
 
-/** Illnesses that families tell of: {@link ILLNESSES} and those that come again. */
+/** Illnesses mentioned about families: {@link ILLNESSES} and recurring ones. */
 const FAMILY_ILLNESSES: ReadonlySet<string> = new Set([...ILLNESSES, 'seizure', 'diabetic', 'asthma', 'allergy']);
 
-/** Concepts that say when or how; a clause without one speaks as its sentence does. */
+/** Concepts of time or mood; a clause without one has the setting of its sentence. */
 export const SAYS_WHEN: ReadonlySet<string> = new Set(['now', 'what_to_do', 'past', 'topic', 'fiction', 'supposed']);
 
-/** What a body has by itself: also "no pulse" is a sign. */
+/** Vital properties of a body: "no pulse" is a sign too. */
 export const LIFE_SIGNS: ReadonlySet<string> = new Set('pulse air strength feeling kicks urine wet_nappy'.split(' '));
 
-/** Complaints whose names hold a word of the body. */
+/** Complaints whose names contain a word of the body. */
 export const WHOLE_COMPLAINTS: ReadonlySet<string> = new Set(['short_breath', 'difficulty']);
 
-/** What says of a clause that it tells of the family, or of what may come some day. */
+/** Concepts that mark a clause as being about the family, or about a possible future. */
 const NAMES_OF_ASIDES = ['of_family', 'kin_many', 'kin', 'once', 'now', 'sometime', 'human'] as const;
 
-/** Who may be the patient of a sentence that names an animal too. */
+/** Possible patients of a sentence that names an animal too. */
 const PEOPLE: ReadonlySet<string> = new Set('human by_animal kin child baby infant bitten'.split(' '));
 
-/** A concept and the word that it begins with. */
+/** Concept with the word at which it begins. */
 interface Placed {
   readonly concept: string;
   readonly from: number;
 }
 
-/** The clause of every word. A clause ends at a comma, at "but", and at every "and" or one that somebody else or another time follows. */
+/**
+ * Clause number of every word. A clause ends at a comma, at "but", and at every "and", or one that another person or
+ * time follows.
+ */
 function clausesOf(list: readonly Token[], sightings: readonly Placed[], endsAtEveryAnd: boolean): readonly number[] {
   const placesOf = (...kinds: readonly string[]) =>
     new Set(sightings.flatMap(({ concept, from }) => (kinds.includes(concept) ? [from] : [])));
@@ -65,10 +68,10 @@ function clausesOf(list: readonly Token[], sightings: readonly Placed[], endsAtE
 }
 
 /**
- * Whether a concept is an illness of the family or one that may come some day: in a clause that says so ("died of", "runs in our
- * family", "afraid that one day"), in one on several relatives where it is the name of an illness, or in one on what a relative once had
- * where the text asks about heredity, or what the writer should do for himself and not for the relative. What a clause on the writer
- * says counts as usual.
+ * Returns a test for illnesses of the family or of a possible future. They are in a clause that says so ("died of",
+ * "runs in our family", "afraid that one day"). They may also be in one about several relatives with the name of an
+ * illness. A clause about a relative's past counts too if the text asks about heredity, or about steps for the writer
+ * and not for the relative. Clauses about the writer count as usual.
  */
 export function findFamily(
   list: readonly Token[],
@@ -93,8 +96,9 @@ export function findFamily(
 }
 
 /**
- * Whether a place is within what somebody cites: after "the leaflet says", "a film in which", "in a forum", to the end of the sentence or to
- * the first word on the writer and those around him. "The leaflet says four and I took twenty" is cited up to the "I".
+ * Returns a test for positions within a citation: after "the leaflet says", "a film in which", "in a forum". It extends
+ * to the end of the sentence, or to the first word about the writer and related people. "The leaflet says four and I
+ * took twenty" is cited up to the "I".
  */
 export function findCited(list: readonly Token[], sightings: readonly Placed[]): (at: number) => boolean {
   const cited = new Set<number>();
@@ -111,8 +115,8 @@ export function findCited(list: readonly Token[], sightings: readonly Placed[]):
 }
 
 /**
- * Whether a place tells of an ill animal: after its name in a clause, or in a sentence that names a vet. No person is named there, and
- * the animal did nothing to one.
+ * Returns a test for positions about an ill animal: after its name in a clause, or in a sentence that names a vet. No
+ * person is named there, and the animal did nothing to one.
  */
 export function findAnimals(list: readonly Token[], sightings: readonly Placed[]): (at: number) => boolean {
   const clauseOf = clausesOf(list, sightings, true);
@@ -129,7 +133,8 @@ export function findAnimals(list: readonly Token[], sightings: readonly Placed[]
     const clause = clauseOf[animal.from] ?? 0;
     if (people.has(sentence)) continue;
     first.set(clause, Math.min(animal.from, first.get(clause) ?? animal.from));
-    // "El caballo tiene una herida y sangra": what the sentence is about has the verbs after "and" too, unless somebody else comes in.
+    // "El caballo tiene una herida y sangra": the subject also has the verbs after "and", except when another subject
+    // follows.
     if (clauseOf[animal.from - 2] !== clause) widely.add(wideOf[animal.from] ?? 0);
     if (vets.has(sentence)) inSentence.add(sentence);
   }

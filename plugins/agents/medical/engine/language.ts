@@ -1,6 +1,6 @@
 import { normalise } from './normalise.ts';
 
-/** Languages that notices and rules are written in; others get English notices and answers in their own language. */
+/** Languages of notices and rules; other languages get English notices, and answers in their own language. */
 export const LANGUAGES = Object.freeze(['en', 'de', 'fr', 'es', 'it'] as const);
 export type Language = (typeof LANGUAGES)[number];
 
@@ -9,7 +9,7 @@ export type Texts = Readonly<Record<Language, string>>;
 
 const words = (text: string): ReadonlySet<string> => new Set(text.split(' '));
 
-/** Words that are frequent in one of the languages, after {@link normalise}. Words of several languages stand in each. */
+/** Frequent words of each language, after {@link normalise}. Words of several languages are listed in each. */
 export const FREQUENT: Readonly<Record<Language, ReadonlySet<string>>> = Object.freeze({
   en: words(
     'the a and my is has had with since what should not feel feeling pain when you this am was it for after been can i of to in on im its hes shes his her she he they we our are were from that keep keeps got get wont cant dont didnt doesnt isnt do does did be by at as if but or an out up all over just now very really some any have going gone took there how why who your me him them us will would could about into than then too so one two three been being because here still even like which once ever also only more theres years ago never again whose during while before next nor',
@@ -30,7 +30,7 @@ export const FREQUENT: Readonly<Record<Language, ReadonlySet<string>>> = Object.
 
 const SCAN_CHARACTERS = 4000;
 
-/** How many words of a normalised text are frequent ones of each language, from most to least. */
+/** Counts the frequent words of each language in a normalised text, in descending order. */
 export function scoreLanguages(normalised: string): readonly { readonly language: Language; readonly score: number }[] {
   const found = normalised
     .slice(0, SCAN_CHARACTERS)
@@ -42,13 +42,13 @@ export function scoreLanguages(normalised: string): readonly { readonly language
   })).sort((one, other) => other.score - one.score);
 }
 
-/** The language of a text by its frequent words; undefined when no language clearly leads. */
+/** Detects the language of a text by its frequent words; undefined if no language clearly leads. */
 export function detectLanguage(text: string): Language | undefined {
   const [first, second] = scoreLanguages(normalise(text.slice(0, SCAN_CHARACTERS)));
   return first && second && first.score > second.score ? first.language : undefined;
 }
 
-/** A BCP 47 tag as one of {@link LANGUAGES}. */
+/** Maps a BCP 47 tag to {@link LANGUAGES}. */
 export function languageOf(tag: string | undefined): Language | undefined {
   const primary = tag?.toLowerCase().split(/[-_]/)[0];
   return LANGUAGES.find((language) => language === primary);

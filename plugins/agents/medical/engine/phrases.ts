@@ -2,21 +2,24 @@ import type { Language } from './language.ts';
 import { normalise } from './normalise.ts';
 
 /**
- * What a lexicon says of a language. `concepts` holds entries separated by commas. An entry is one or more words; `stem*`,
- * `*end` and `*middle*` stand for any word with that part, `#2..8` for a number in that range, `..` for up to three words,
- * `a/b` for either word, `[a]` for a word that may be missing, and `^`
- * before an entry says that it stands at the beginning of a clause.
+ * Vocabulary of a language. `concepts` contains entries separated by commas. An entry is one or more words with this
+ * syntax:
+ * - `stem*`, `*end` and `*middle*`: any word with that part
+ * - `#2..8`: a number in that range
+ * - `..`: up to three words
+ * - `a/b`: either word; `[a]`: an optional word
+ * - `^` before an entry: only at the start of a clause
  */
 export interface Lexicon {
   readonly language: Language;
   readonly concepts: Readonly<Record<string, string>>;
-  /** What people write for a word in a chat: `short=word` or `short=two_words`, separated by spaces. */
+  /** Chat abbreviations: `short=word` or `short=two_words`, separated by spaces. */
   readonly aliases: string;
-  /** Words that look like one of the lexicon and are not: they are never read as a misspelling. */
+  /** Words similar to those of the lexicon that are never read as a misspelling. */
   readonly plain: string;
 }
 
-/** One place of a phrase. */
+/** Element of a phrase. */
 export type Atom =
   | { readonly kind: 'word' | 'prefix' | 'suffix' | 'part'; readonly text: string }
   | { readonly kind: 'number'; readonly ranges: readonly Range[] }
@@ -26,15 +29,15 @@ export type Range = readonly [low: number, high: number];
 
 export interface Phrase {
   readonly concept: string;
-  /** Only at the beginning of a clause. */
+  /** Only at the start of a clause. */
   readonly isFirst: boolean;
   readonly atoms: readonly Atom[];
 }
 
-/** Words that may stand for `..`. */
+/** Maximum words matched by `..`. */
 export const GAP_WORDS = 3;
 
-/** `20..54` or `3..` as a range. */
+/** Parses `20..54` or `3..`. */
 export function parseRange(text: string): Range {
   const [low = '', high = ''] = text.split('..');
   const from = low === '' ? 0 : Number(low);
@@ -43,7 +46,7 @@ export function parseRange(text: string): Range {
   return [from, to];
 }
 
-/** The entries of one concept of a lexicon, each written out. */
+/** Expanded entries of one concept of a lexicon. */
 export function parsePhrases({ language, concepts }: Lexicon, concept: string): readonly Phrase[] {
   return (concepts[concept] ?? '')
     .split(',')
@@ -57,7 +60,7 @@ export function parsePhrases({ language, concepts }: Lexicon, concept: string): 
     }));
 }
 
-/** Every way of reading the alternatives and optional words of an entry. */
+/** Lists all combinations of alternatives and optional words of an entry. */
 function expand(words: readonly string[]): readonly (readonly string[])[] {
   let ways: readonly (readonly string[])[] = [[]];
   for (const word of words) {

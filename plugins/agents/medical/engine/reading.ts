@@ -14,10 +14,10 @@ import { normalise } from './normalise.ts';
 import { type CompiledLexicon, findSightings, type Sighting } from './sightings.ts';
 import { readTokens, type Token, type Tokens } from './tokens.ts';
 
-/** A concept as it stands in a text: where, denied or not, now or once. */
+/** Concept found in a text, with its position, denial and time. */
 export interface Sign {
   readonly concept: string;
-  /** Places of its first and last word, for distances. */
+  /** Positions of its first and last word, for distances. */
   readonly from: number;
   readonly to: number;
   readonly denied: boolean;
@@ -25,27 +25,27 @@ export interface Sign {
   readonly setting: Setting;
 }
 
-/** A text as rules see it. */
+/** Text as rules see it. */
 export interface Reading {
   readonly language: Language;
   readonly signs: ReadonlyMap<string, readonly Sign[]>;
-  /** The words from one place to another. */
+  /** Returns the words of a sign. */
   readonly wordsOf: (sign: Pick<Sign, 'from' | 'to'>) => string;
-  /** Every number with its place. */
+  /** Numbers with their positions. */
   readonly numbers: readonly { readonly value: number; readonly at: number }[];
-  /** What is found of {@link GRAMMAR}. */
+  /** Concepts of {@link GRAMMAR} found in the text. */
   readonly grammar: ReadonlySet<string>;
   readonly hasQuestion: boolean;
-  /** How many words it has. */
+  /** Length in words. */
   readonly length: number;
 }
 
 interface ReadOptions {
-  /** Whether words that are spelt wrongly are understood. */
+  /** True if misspelt words are recognized. */
   readonly withSlips: boolean;
-  /** What a sentence speaks of that says nothing of the time. */
+  /** Default setting of a sentence without an indication of time. */
   readonly setting?: Setting;
-  /** Words of distance that the end of a sentence counts for. */
+  /** Distance in words that the end of a sentence counts for. */
   readonly sentenceGap?: number;
 }
 
@@ -81,7 +81,7 @@ export function readText(
     if (others) others.push(sign);
     else byConcept.set(sighting.concept, [sign]);
   }
-  // A figure of speech names what it does not mean: a language that only looks like this one finds no more in it.
+  // Idioms mention things that they do not mean: a wrongly detected language must find nothing in them.
   const meant = new Set(all);
   for (const { concept, from, to } of found.filter((one) => !meant.has(one) && !GRAMMAR.has(one.concept))) {
     const sign = { concept, from: placeOf(list, from), to: placeOf(list, to), ...NONE, setting: 'general' } as const;
@@ -102,7 +102,7 @@ function placeOf(list: readonly Token[], index: number): number {
   return list[index]?.at ?? 0;
 }
 
-/** "Dying of boredom" is no wish to die: what overlaps with an idiom is not seen. */
+/** "Dying of boredom" is not a wish to die: drops sightings that overlap with an idiom. */
 function withoutIdioms(sightings: readonly Sighting[]): readonly Sighting[] {
   const idioms = sightings.filter(({ concept }) => concept === 'idiom');
   if (idioms.length === 0) return sightings;
@@ -110,14 +110,14 @@ function withoutIdioms(sightings: readonly Sighting[]): readonly Sighting[] {
 }
 
 /**
- * Where the words of grammar stand. A negation inside a longer entry ("no air") belongs to that entry: it is listed as
- * `inner`, and only makes a verb of the body a refused one.
+ * Positions of grammar words. A negation within a longer entry ("no air") belongs to that entry. It is listed as
+ * `inner`, and only turns a body function into a refused one.
  */
 function grammarWords(all: readonly Sighting[]): ReadonlyMap<string, ReadonlySet<number>> {
   const inside = new Set<number>();
   const silent = new Set<number>();
   for (const { concept, from, to, isOpen } of all) {
-    // "Never" also says how bad something is ("never had such pain"): it still denies.
+    // "Never" may express intensity too ("never had such pain"): it still denies.
     const isOwn = to > from && !GRAMMAR.has(concept) && concept !== 'worst' && isOpen !== true;
     const places = concept === 'pseudo' ? silent : isOwn ? inside : undefined;
     for (let index = from; places && index <= to; index += 1) places.add(index);
@@ -133,27 +133,27 @@ function grammarWords(all: readonly Sighting[]): ReadonlyMap<string, ReadonlySet
   return words;
 }
 
-/** How a part of a sentence speaks of what it names: as it is now, as it was, or in general. */
+/** Time setting of a part of a sentence: present, past or general. */
 type Setting = 'present' | 'past' | 'general';
 
-/** A question word counts as one only at the beginning. */
+/** Question words count only within this many first words. */
 const FIRST_WORDS = 4;
 
-/** The setting of a concept where it stands. */
+/** Returns the setting of a sighting. */
 type SettingOf = (sighting: Sighting) => Setting;
 
 interface Part {
   readonly kinds: Set<string>;
   readonly isQuestion: boolean;
   readonly from: number;
-  /** The whole sentence, or what stands before or after "but". */
+  /** Concepts of the whole sentence, or of its part before or after "but". */
   readonly whole: Set<string>;
 }
 
 /**
- * The setting of every word. A sentence has one, or one before and one after "but"; a clause after a colon, a semicolon or a
- * bracket has its own where it says one. When in doubt it is the present: a word such as "now" or "since" wins over a year
- * or "years ago", unless it is said that all is well today.
+ * Determines the setting of every word. A sentence has one, or one before and one after "but". A clause after a colon,
+ * a semicolon or a bracket may have its own. In doubt it is the present. A word such as "now" or "since" overrides a
+ * year or "years ago", except when the text says that all is well today.
  */
 function findSettings({ list, sentences }: Tokens, sightings: readonly Sighting[]): SettingOf {
   const turns = new Set(sightings.filter(({ concept }) => concept === 'but').map(({ from }) => from));
@@ -167,7 +167,7 @@ function findSettings({ list, sentences }: Tokens, sightings: readonly Sighting[
     }
     return parts.length - 1;
   });
-  // "L'aspirine aide-t-elle": that "elle" is part of the question, and no person.
+  // "L'aspirine aide-t-elle": the "elle" is part of the question, not a person.
   const asking = sightings.filter(({ concept, from, to }) => concept === 'asks' && to > from);
   const isAsking = (index: number) => asking.some(({ from, to }) => from <= index && index <= to);
   for (const { concept, from } of sightings) {
@@ -193,7 +193,7 @@ function findSettings({ list, sentences }: Tokens, sightings: readonly Sighting[
   };
 }
 
-/** "I dread a stroke, although I am well": the illness is feared, and what is felt besides still counts. */
+/** "I dread a stroke, although I am well": the illness is feared, and other symptoms still count. */
 function isFear(kinds: ReadonlySet<string> | undefined): boolean {
   return kinds?.has('fear') === true && kinds.has('well') && !kinds.has('now');
 }
@@ -209,36 +209,41 @@ function settingOf(kinds: ReadonlySet<string>, isQuestion: boolean): Setting | '
   return isQuestion && !isNow && !kinds.has('person') ? 'asked' : 'present';
 }
 
-/** Words that may stand between a denial and what it denies. */
+/** Maximum words between a denial and the denied word. */
 const REACH = 7;
-/** The same for a verb that a negation belongs to. */
+/** Maximum words between a negation and its verb. */
 const VERB_REACH = 5;
-/** How far from a negation the complaint stands that it denies. */
+/** Maximum words between a negation and the denied complaint. */
 const COMPLAINT_REACH = 4;
-/** "Chest pain: no": how far a single word of denial looks back. */
+/** "Chest pain: no": words that a single word of denial looks back. */
 const DENIED_WORDS = 3;
-/** A thing in a list of denied ones has at most so many words. */
+/** Maximum words of an item in a list of denied ones. */
 const LIST_ITEM_WORDS = 3;
 
-/** How a sighting is denied. */
+/** Denial of a sighting. */
 interface Denial {
-  /** It is not so: "no fever". */
+  /** The fact is absent: "no fever". */
   readonly denied: boolean;
-  /** The body does not do it: "cannot breathe", "no pulse". */
+  /** The body function is absent: "cannot breathe", "no pulse". */
   readonly refused: boolean;
 }
 
 const NONE: Denial = Object.freeze({ denied: false, refused: false });
 
-/** Sightings by the word they begin with, and the words that the grammar concepts of a lexicon stand on. */
+/** Sightings by their first word, and the positions of grammar concepts. */
 interface Grammar {
   readonly list: readonly Token[];
   readonly signs: readonly Sighting[];
-  /** Places of `no`, `not`, `not_after`, `have`, `but`, `or`, `and`, `subject`, `denied_after`, `ruled_out`, `inner` (see `reading.ts`). */
+  /**
+   * Positions of `no`, `not`, `not_after`, `have`, `but`, `or`, `and`, `subject`, `denied_after`, `ruled_out`, `inner`
+   * (see `reading.ts`).
+   */
   readonly words: ReadonlyMap<string, ReadonlySet<number>>;
 }
 
-/** Which sightings are denied, and how. Errs on the side of the sign: a denial reaches over few words, never over a clause. */
+/**
+ * Finds denied sightings. In doubt a sighting counts as a sign: a denial covers few words, never more than a clause.
+ */
 function findDenials(grammar: Grammar): ReadonlyMap<Sighting, Denial> {
   const denials = new Map<Sighting, Denial>();
   const starting = groupBy(grammar.signs, ({ from }) => from);
@@ -255,14 +260,14 @@ function findDenials(grammar: Grammar): ReadonlyMap<Sighting, Denial> {
   }
   return denials;
 
-  /** "do not have", "no tengo": what follows is denied as by "no". */
+  /** "do not have", "no tengo": denies the following words like "no". */
   function isOwned(index: number, { list }: Grammar): boolean {
     for (let next = index + 1; next <= index + 2 && next < list.length; next += 1) if (has('have', next)) return true;
     return false;
   }
 }
 
-/** "Setzen Sie die Tabletten nicht ab": the negation stands in the gap of an entry. */
+/** "Setzen Sie die Tabletten nicht ab": the negation is in the gap of an entry. */
 function denyAround(index: number, { signs }: Grammar, denials: Map<Sighting, Denial>): void {
   for (const sign of signs) {
     if (sign.isOpen !== true || sign.from >= index || sign.to <= index) continue;
@@ -270,7 +275,7 @@ function denyAround(index: number, { signs }: Grammar, denials: Map<Sighting, De
   }
 }
 
-/** Denies what stands after a negation, as far as it reaches. */
+/** Denies the words after a negation within its reach. */
 function deny(
   start: number,
   kind: 'no' | 'not' | 'inner',
@@ -284,10 +289,10 @@ function deny(
   let isComplaint = false;
   let hasVerb = false;
   for (let index = start + 1; index < end; index += 1) {
-    // "Never had difficulty breathing": what is denied is the difficulty, not the breath.
+    // "Never had difficulty breathing": denies the difficulty, not the breath.
     isComplaint ||= index <= start + COMPLAINT_REACH && words.get('complaint')?.has(index) === true;
     const isVerb = starting.get(index)?.some(({ concept }) => FUNCTIONS.has(concept)) ?? false;
-    // "Shows no fracture and moves well": a verb after "and" has a negation of its own, or none.
+    // "Shows no fracture and moves well": a verb after "and" needs a negation of its own.
     if (isVerb && !hasVerb && index > start + 2 && words.get('and')?.has(index - 1)) return;
     hasVerb ||= isVerb;
     for (const sign of starting.get(index) ?? []) {
@@ -306,7 +311,7 @@ function deny(
   }
 }
 
-/** The "breath" of "short of breath": what is denied is the whole. */
+/** True for the "breath" of "short of breath": the denial applies to the whole. */
 function isPartOfComplaint(sign: Sighting, starting: ReadonlyMap<number, readonly Sighting[]>): boolean {
   for (let from = sign.from; from >= sign.from - 3; from -= 1) {
     const around = starting.get(from) ?? [];
@@ -315,7 +320,7 @@ function isPartOfComplaint(sign: Sighting, starting: ReadonlyMap<number, readonl
   return false;
 }
 
-/** The first word that a negation does not reach. */
+/** First word outside of a negation's reach. */
 function endOfReach(start: number, { list, words }: Grammar): number {
   let end = start + 1;
   for (; end < list.length && end <= start + REACH; end += 1) {
@@ -331,7 +336,7 @@ function endOfReach(start: number, { list, words }: Grammar): number {
   return end;
 }
 
-/** Where a list "…, b, c or d" ends that goes on at a comma; undefined when it is no list. */
+/** End of a list "…, b, c or d" that continues at a comma; undefined if there is no list. */
 function endOfList(comma: number, { list, words }: Pick<Grammar, 'list' | 'words'>): number | undefined {
   let item = 0;
   let isClosing = false;
@@ -355,8 +360,8 @@ function endOfList(comma: number, { list, words }: Pick<Grammar, 'list' | 'words
 }
 
 /**
- * "Er atmet nicht", "elle respire plus": the negation stands behind its verb, or between its parts ("hört nicht auf").
- * "Fieber hat sie nicht": it stands behind what it denies. Answers whether it found something.
+ * Handles negations after their verb ("Er atmet nicht", "elle respire plus"), between its parts ("hört nicht auf"), or
+ * after the denied word ("Fieber hat sie nicht"). Returns true if it found one.
  */
 function lookAround(
   index: number,
@@ -420,7 +425,7 @@ function groupBy<Key>(
   return groups;
 }
 
-/** The denial of a sighting. */
+/** Denial of a sighting. */
 function denialOf(denials: ReadonlyMap<Sighting, Denial>, sign: Sighting): Denial {
   return denials.get(sign) ?? NONE;
 }

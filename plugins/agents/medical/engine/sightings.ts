@@ -6,17 +6,19 @@ import { GAP_WORDS, type Lexicon, type Phrase, parsePhrases } from './phrases.ts
 import type { Token, Tokens } from './tokens.ts';
 import { WordIndex } from './word-index.ts';
 
-/** A concept of the lexicon where it stands in a text. */
+/** Concept of the lexicon at a position in a text. */
 export interface Sighting {
   readonly concept: string;
   /** First and last word. */
   readonly from: number;
   readonly to: number;
-  /** An instruction, or what a body does, whose entry has a gap and no negation of its own: one that stands in the gap denies it. */
+  /**
+   * True for an instruction or body function whose entry has a gap and no negation: a negation in the gap denies it.
+   */
   readonly isOpen?: boolean;
 }
 
-/** Numbers of atoms; undefined stands for a gap. */
+/** Numbers of atoms; undefined means a gap. */
 type Pattern = readonly (number | undefined)[];
 
 interface Entry {
@@ -26,7 +28,7 @@ interface Entry {
   readonly isOpen: boolean;
 }
 
-/** A lexicon made ready for search. */
+/** Lexicon prepared for search. */
 export interface CompiledLexicon {
   readonly lexicon: Lexicon;
   readonly aliases: ReadonlyMap<string, string>;
@@ -34,23 +36,23 @@ export interface CompiledLexicon {
   readonly byFirst: ReadonlyMap<number, readonly Entry[]>;
 }
 
-/** Concepts that deny what stands near them. */
+/** Concepts that deny nearby words. */
 const NEGATIONS: ReadonlySet<string> = new Set(['no', 'not', 'not_after']);
 
 function textsOf(atoms: Phrase['atoms']): readonly string[] {
   return atoms.flatMap((atom) => ('text' in atom ? [atom.text] : []));
 }
 
-/** The lexicons of all languages for one purpose, made ready for search once in a process. */
+/** Lexicons of all languages for one purpose, prepared for search once per process. */
 export interface CompiledLexicons {
-  /** Makes it ready at once when it is not yet, which takes a fifth of a second. */
+  /** Returns a prepared lexicon; preparing one takes a fifth of a second. */
   of(language: Language): CompiledLexicon;
   isReady(language: Language): boolean;
-  /** Makes all of them ready, in slices: what else goes on waits for none of them for long. */
+  /** Prepares all lexicons in slices, so that other work is not delayed for long. */
   prepare(): Promise<void>;
 }
 
-/** The longest slice of preparation, in milliseconds. */
+/** Longest slice of preparation, in milliseconds. */
 const SLICE_MS = 10;
 
 export function compileLexicons(lexicons: Readonly<Record<Language, Lexicon>>): CompiledLexicons {
@@ -84,7 +86,7 @@ export function compileLexicons(lexicons: Readonly<Record<Language, Lexicon>>): 
   };
 }
 
-/** How many entries are made ready in one step. */
+/** Entries prepared in one step. */
 const STEP = 100;
 
 function* compileInSteps(lexicon: Lexicon): Generator<undefined, CompiledLexicon, undefined> {
@@ -119,21 +121,21 @@ function readAliases(aliases: string): ReadonlyMap<string, string> {
   const pairs = aliases.split(/\s+/).filter((pair) => pair !== '');
   return new Map(
     pairs.map((pair) => {
-      // As the words of a message are: with its accent, "niño" would be a word that no lexicon has.
+      // Normalise like the words of a message: with its accent, "niño" would match no lexicon.
       const [short = '', long = ''] = normalise(pair).split('=');
       return [short, long.replaceAll('_', ' ')];
     }),
   );
 }
 
-/** Words of grammar are short and decide much: they are never guessed from a slip. */
+/** Grammar words are short and decisive: they are never inferred from a misspelling. */
 function patternOf({ concept, atoms }: Phrase, index: WordIndex): Pattern {
   return atoms.map((atom) =>
     atom.kind === 'gap' ? undefined : index.add(atom, GRAMMAR.has(concept), atoms.length === 1),
   );
 }
 
-/** Every concept in a text, each phrase at each place. */
+/** Finds every concept in a text, each phrase at each position. */
 export function findSightings({ list }: Tokens, compiled: CompiledLexicon, withSlips: boolean): readonly Sighting[] {
   const known = new Map<string, ReadonlySet<number>>();
   const atoms = list.map((token) => atomsOf(token, compiled.index, withSlips, known));
@@ -153,7 +155,7 @@ export function findSightings({ list }: Tokens, compiled: CompiledLexicon, withS
   return [...found.values()];
 }
 
-/** The atoms of a token; a word that comes again is not looked up again. */
+/** Atoms of a token, cached by word. */
 function atomsOf(
   token: Token,
   index: WordIndex,
@@ -168,7 +170,7 @@ function atomsOf(
   return ids;
 }
 
-/** The last word of a match of what is left of a pattern, or undefined. A phrase does not go on in the next sentence. */
+/** Last word of a match for the rest of a pattern, or undefined. A phrase does not cross the end of a sentence. */
 function matchFrom(
   pattern: Pattern,
   place: number,

@@ -1,18 +1,18 @@
 import type { Language } from './language.ts';
 
-/** One word or number of a text. */
+/** Word or number of a text. */
 export interface Token {
   readonly text: string;
-  /** What a digit or number word stands for. */
+  /** Value of a digit or number word. */
   readonly value: number | undefined;
-  /** Its place for distances between words: the end of a sentence counts as several words. */
+  /** Position for distances between words: the end of a sentence counts as several words. */
   readonly at: number;
   readonly sentence: number;
-  /** What stands before it: nothing, a comma, or the end of a clause. */
+  /** Separator before it: none, a comma, or the end of a clause. */
   readonly before: '' | ',' | '.';
 }
 
-/** One sentence of a text. */
+/** Sentence of a text. */
 interface Sentence {
   readonly isQuestion: boolean;
 }
@@ -22,23 +22,26 @@ export interface Tokens {
   readonly sentences: readonly Sentence[];
 }
 
-/** Words of distance that the end of a sentence counts for, by default. */
+/** Default distance in words that the end of a sentence counts for. */
 const SENTENCE_GAP = 3;
 
-/** Nothing that people say is longer. */
+/** Longest word in normal text. */
 const MAX_WORD = 40;
 
-/** No more words than this are read of one text: 20,000 characters have fewer. */
+/** Maximum words read from a text: 20,000 characters have fewer. */
 const MAX_TOKENS = 10_000;
 
 const PIECE = /\n|\d+(?:[.,]\d+)*|[a-z]+|[^\sa-z\d]/g;
 const ENDS = new Set(['.', '!', '?', '\n']);
 const CLAUSE_ENDS = new Set([';', ':', '(', ')', '…', '–', '—', '"', '«', '»']);
 
-/** English and German write clitics at the end ("can't", "geht's"): they stay one word; in the others they are words. */
+/**
+ * English and German have clitics at the end ("can't", "geht's"), which stay part of the word; in other languages they
+ * are separate words.
+ */
 const JOINED: ReadonlySet<Language> = new Set(['en', 'de']);
 
-/** The words of a normalised text with their numbers, sentences and clauses. */
+/** Splits a normalised text into words with numbers, sentences and clauses. */
 export function readTokens(
   normalised: string,
   language: Language,
@@ -92,12 +95,12 @@ function readPieces(text: string, aliases: ReadonlyMap<string, string>, sentence
 
 type Atoms = Readonly<Record<string, number>>;
 
-/** "a=1 b=2" as a table. */
+/** Parses "a=1 b=2" into a table. */
 function atoms(text: string): Atoms {
   return Object.fromEntries(text.split(' ').map((entry) => [entry.split('=')[0], Number(entry.split('=')[1])]));
 }
 
-/** Number words and the parts that compounds are made of, after `normalise`. */
+/** Number words and parts of compounds, after `normalise`. */
 const ATOMS: Readonly<Record<Language, Atoms>> = Object.freeze({
   en: atoms(
     'a=1 an=1 one=1 two=2 three=3 four=4 five=5 six=6 seven=7 eight=8 nine=9 ten=10 eleven=11 twelve=12 thirteen=13 fourteen=14 fifteen=15 sixteen=16 seventeen=17 eighteen=18 nineteen=19 twenty=20 thirty=30 forty=40 fourty=40 fifty=50 sixty=60 seventy=70 eighty=80 ninety=90 hundred=100 thousand=1000 half=0.5 quarter=0.25 dozen=12 couple=2 twice=2 once=1 thrice=3 double=2 single=1',
@@ -119,10 +122,10 @@ const ATOMS: Readonly<Record<Language, Atoms>> = Object.freeze({
 /** Words between the parts of one number: "vingt et un", "treinta y ocho", "a hundred and ten". */
 const JOINERS: Readonly<Record<Language, string>> = { en: 'and', de: 'und', fr: 'et', es: 'y', it: 'e' };
 
-/** Articles: they count as one before a unit, and are no part of a longer number. */
+/** Articles count as one before a unit, but are not part of a longer number. */
 const ARTICLES = new Set('a an ein eine einen einem einer un une una uno'.split(' '));
 
-/** The parts of a compound such as "sechshundertzwanzig" or "seicentodieci"; undefined when it is no number. */
+/** Parts of a compound such as "sechshundertzwanzig" or "seicentodieci"; undefined if it is not a number. */
 function split(word: string, table: Atoms, joiner: string): readonly number[] | undefined {
   const parts: number[] = [];
   let rest = word;
@@ -138,7 +141,7 @@ function split(word: string, table: Atoms, joiner: string): readonly number[] | 
   return parts;
 }
 
-/** Adds a part to a number that was read so far; undefined when the part begins another number. */
+/** Adds a part to a number read so far; undefined if the part begins another number. */
 function extend(value: number, part: number): number | undefined {
   if (part === 0.5) return Number.isInteger(value) ? value + part : undefined;
   if (part < 1) return undefined;
@@ -151,7 +154,7 @@ function extend(value: number, part: number): number | undefined {
   return (low === 60 || low === 80) && part > 9 && part < 20 ? value + part : undefined;
 }
 
-/** The value of one word; German says units before tens ("achtundzwanzig"). */
+/** Value of one word; German puts units before tens ("achtundzwanzig"). */
 function wordValue(word: string, language: Language): number | undefined {
   const table = ATOMS[language];
   if (Object.hasOwn(table, word)) return table[word];
@@ -171,7 +174,7 @@ function wordValue(word: string, language: Language): number | undefined {
   return value;
 }
 
-/** A number that begins at a word, and how many words it takes. */
+/** Number that begins at a word, with its length in words. */
 function readNumber(
   wordAt: (index: number) => string | undefined,
   start: number,
@@ -190,7 +193,7 @@ function readNumber(
     const skipped = isJoiner ? (wordAt(start + length + 1) === 'a' ? 2 : 1) : 0;
     const part = wordAt(start + length + skipped);
     const added = part === undefined || /^\d/.test(part) || ARTICLES.has(part) ? undefined : wordValue(part, language);
-    // Digits and articles only take a half: "38 y medio", "un mes" stays one.
+    // Digits and articles combine only with a half: "38 y medio"; "un mes" stays one.
     const isHalfOnly = isDigit || ARTICLES.has(word);
     const isScale = added === 100 || added === 1000 || added === 12;
     if (added === undefined || (isHalfOnly && added !== 0.5 && !isScale)) break;

@@ -4,7 +4,7 @@ import type { Token } from './tokens.ts';
 
 type Respelling = readonly (readonly [pattern: RegExp, by: string])[];
 
-/** Spellings that sound alike in a language are written alike: what people mix up when they type as they speak. */
+/** Unifies spellings that sound alike in a language, which people confuse when they write as they speak. */
 const RESPELLINGS: Readonly<Record<Language, Respelling>> = Object.freeze({
   en: [
     [/ph/g, 'f'],
@@ -60,38 +60,38 @@ const RESPELLINGS: Readonly<Record<Language, Respelling>> = Object.freeze({
   ],
 });
 
-/** How a word sounds, roughly: words with one key are taken for the same word. */
+/** Approximate sound of a word: words with the same key count as the same word. */
 function soundOf(word: string, language: Language): string {
   let key = word;
   for (const [pattern, by] of RESPELLINGS[language]) key = key.replace(pattern, by);
   return key.replace(/(.)\1+/g, '$1');
 }
 
-/** How many slips are forgiven in a word of this length. */
+/** Number of misspelt letters allowed in a word of this length. */
 function slipsAllowed(length: number): 0 | 1 | 2 {
   return length >= 9 ? 2 : length >= 5 ? 1 : 0;
 }
 
-/** Which letters a word has, as bits: a quick way to see that two words are too far apart. */
+/** Letters of a word as bits: a fast test that two words differ too much. */
 function lettersOf(word: string): number {
   let mask = 0;
   for (let index = 0; index < word.length; index += 1) mask |= 1 << ((word.charCodeAt(index) - 97) % 32);
   return mask;
 }
 
-/** How many bits are set. */
+/** Number of set bits. */
 function countBits(mask: number): number {
   let bits = mask - ((mask >>> 1) & 0x55555555);
   bits = (bits & 0x33333333) + ((bits >>> 2) & 0x33333333);
   return (((bits + (bits >>> 4)) & 0x0f0f0f0f) * 0x01010101) >>> 24;
 }
 
-/** The two rows before the current one, reused: words are short and this runs often. */
+/** Rows before the current one, reused because words are short and this runs often. */
 const rows = [new Uint8Array(64), new Uint8Array(64), new Uint8Array(64)] as const;
 
 /**
- * The Damerau-Levenshtein distance (one missing, added, changed or swapped letter each counts one), or `limit + 1` when it
- * is greater than `limit`. With `prefix` what follows in `text` after the closest beginning costs nothing.
+ * Damerau-Levenshtein distance (a missing, added, changed or swapped letter counts one), or `limit + 1` if it exceeds
+ * `limit`. With `prefix` the rest of `text` after the closest prefix is free.
  */
 function distance(word: string, text: string, limit: number, prefix = false): number {
   const { length } = text;
@@ -131,10 +131,10 @@ interface Spelt {
   readonly ids: number[];
 }
 
-/** Letters that stand for a clitic when the apostrophe is missing ("jarrive", "dasthme"). */
+/** Clitics without their apostrophe ("jarrive", "dasthme"). */
 const CLITICS: Partial<Record<Language, RegExp>> = { fr: /^(?:qu|[jdlsmntc])(?=.{3})/, it: /^(?:un|[dlmtsc])(?=.{3})/ };
 
-/** Finds which words of a lexicon a word of a text stands for, slips of the pen included. */
+/** Finds the lexicon words for a word of a text, including misspellings. */
 export class WordIndex {
   readonly #language: Language;
   readonly #words = new Map<string, number[]>();
@@ -144,12 +144,12 @@ export class WordIndex {
   readonly #numbers: (readonly [atom: Extract<Atom, { kind: 'number' }>, id: number])[] = [];
   readonly #sounds = new Map<string, number[]>();
   readonly #spelt = new Map<string, Spelt>();
-  /** By first letter and length, and beginnings of words by first letter. */
+  /** Words by first letter and length, prefixes by first letter. */
   #wordsBy: ReadonlyMap<string, readonly Spelt[]> = new Map();
   #prefixesBy: ReadonlyMap<string, readonly Spelt[]> = new Map();
   readonly #plain: ReadonlySet<string>;
   readonly #ids = new Map<string, number>();
-  /** Words that are an entry by themselves: they are never taken for a slip of another. */
+  /** Words that are complete entries: they are never read as a misspelling of another. */
   readonly #whole = new Set<string>();
 
   constructor(language: Language, plain: string) {
@@ -157,7 +157,7 @@ export class WordIndex {
     this.#plain = new Set(plain.split(/[\s,]+/));
   }
 
-  /** The number of an atom; the same for the same atom. `isWhole` says that it is an entry by itself. */
+  /** Number of an atom; equal atoms have the same. `isWhole` marks a complete entry. */
   add(atom: Exclude<Atom, { kind: 'gap' }>, isExact: boolean, isWhole: boolean): number {
     if (isWhole && atom.kind === 'word') this.#whole.add(atom.text);
     const name = atom.kind === 'number' ? JSON.stringify(atom.ranges) : `${atom.kind}:${atom.text}:${isExact}`;
@@ -187,7 +187,7 @@ export class WordIndex {
     }
   }
 
-  /** To be called once after the last `add`. */
+  /** Call it once after the last `add`. */
   finish(): this {
     const words = new Map<string, Spelt[]>();
     const prefixes = new Map<string, Spelt[]>();
@@ -201,7 +201,7 @@ export class WordIndex {
     return this;
   }
 
-  /** The atoms that a word stands for: as written, else by sound, else by its closest spelling. */
+  /** Atoms that match a word: exactly, else by sound, else by its closest spelling. */
   find({ text, value }: Token, withSlips: boolean): readonly number[] {
     const ids = this.#exact(text);
     for (const [{ ranges }, id] of value === undefined ? [] : this.#numbers) {
@@ -212,11 +212,11 @@ export class WordIndex {
     const sound = soundOf(text, this.#language);
     const alike = (this.#sounds.get(sound) ?? this.#withoutClitic(text) ?? []).filter((id) => !ids.includes(id));
     if (alike.length > 0) return [...ids, ...alike];
-    // The beginning of a long word may be known and its end misspelt ("blutzuker").
+    // The start of a long word may be known and its end misspelt ("blutzuker").
     return text.length > (ids.length > 0 ? 7 : 3) ? [...ids, ...this.#closest(sound, ids.length > 0)] : ids;
   }
 
-  /** Whether a word stands in the lexicon as it is written. */
+  /** True if a word is in the lexicon exactly. */
   knows(text: string): boolean {
     return this.#words.has(text);
   }
@@ -251,12 +251,12 @@ export class WordIndex {
       best = far;
       ids.push(...spelt.ids);
     };
-    // Slips happen inside a word: its first letter is right, or has changed places with the second.
+    // Misspellings occur inside a word: the first letter is right, or swapped with the second.
     for (const first of new Set(sound.slice(0, 2))) {
       for (let length = Math.max(sound.length - 2, 4); length <= sound.length + 2; length += 1) {
         for (const spelt of this.#wordsBy.get(`${first}${length}`) ?? []) {
           if (Math.abs(length - sound.length) > Math.ceil(spelt.slips) || !beginsAlike(spelt.sound, sound)) continue;
-          // A word of four letters is only forgiven letters that changed places or came twice.
+          // In a word of four letters only swapped or repeated letters are allowed.
           const apart = countBits(spelt.letters ^ letters);
           if (apart > (spelt.slips < 1 ? 0 : 2 * spelt.slips)) continue;
           look(spelt, distance(spelt.sound, sound, Math.ceil(spelt.slips)));

@@ -7,39 +7,41 @@ import obstetricsAndChildren from './obstetrics-and-children.json' with { type: 
 import poisoningAndSelfHarm from './poisoning-and-self-harm.json' with { type: 'json' };
 import signsTogether from './signs-together.json' with { type: 'json' };
 
-/** What every rule has, of whatever it looks at. */
+/** Common fields of all rules. */
 export interface RuleData {
   readonly id: string;
-  /** Raised when the rule says something else than before. */
+  /** Increment it when the meaning of the rule changes. */
   readonly version: number;
-  /** Which clinician read this version, and on what day; null when none has. */
+  /** Clinician who reviewed this version, and the day; null without a review. */
   readonly reviewed: { readonly by: string; readonly on: string } | null;
-  /** Conditions over the concepts of a lexicon (see `engine/condition.ts`); the rule holds when one of them does. */
+  /** Conditions on the concepts of a lexicon (see `engine/condition.ts`); the rule matches if one of them holds. */
   readonly when: readonly string[];
-  /** Where it comes from. */
+  /** Source of the rule. */
   readonly source: { readonly title: string; readonly url: string };
-  /** What a test holds it to. */
+  /** Test examples. */
   readonly examples: {
     /** At least one in every language. */
     readonly positive: readonly string[];
     readonly negative: readonly string[];
-    /** Cases at the edge, and what the rule says to them. */
+    /** Borderline cases with the expected result. */
     readonly boundary: readonly (readonly [text: string, holds: boolean])[];
   };
 }
 
-/** A sign that needs care at once, found in what somebody wrote. */
+/** Sign that needs immediate care, found in a text. */
 export interface Rule extends RuleData {
-  /** The order in which signs are reported: what threatens life fastest has the lowest. */
+  /** Order in which signs are reported: the most life-threatening has the lowest rank. */
   readonly rank: number;
-  /** How fast: at once by the emergency number, or today. */
+  /** Time to act: immediately by the emergency number, or today. */
   readonly urgency: 'emergency' | 'urgent';
-  /** Which notice is shown first. */
+  /** Determines the notice that is shown first. */
   readonly kind: 'emergency' | 'poison' | 'crisis' | 'urgent';
   readonly sign: Texts;
 }
 
-/** All rules, in the order in which they are reported. Their shape is checked by `test/plugins/agents/medical/rules.test.ts`. */
+/**
+ * All rules, in the order in which they are reported. `test/plugins/agents/medical/rules.test.ts` checks their shape.
+ */
 export const RULES: readonly Rule[] = Object.freeze(
   (
     [
@@ -53,8 +55,11 @@ export const RULES: readonly Rule[] = Object.freeze(
   ).toSorted((one, other) => one.rank - other.rank),
 );
 
-/** Has no condition: it holds where no rule of emergencies does, and what is found weighs more than nothing (`engine/weighing.ts`). */
+/**
+ * Rule without a condition: it applies if no emergency rule matches and the findings weigh more than zero
+ * (`engine/weighing.ts`).
+ */
 export const SIGNS_TOGETHER: Rule = Object.freeze(signsTogether as Rule);
 
-/** How old an infant may be for the infant rules, in years: three months. */
+/** Age limit of the infant rules in years: three months. */
 export const INFANT_YEARS = 0.25;

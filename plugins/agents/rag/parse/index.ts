@@ -35,10 +35,10 @@ const BLOCK: ReadonlySet<string> = new Set([
   'figure',
 ]);
 
-/** Deeper nesting is not walked: a hostile page must not overflow the stack. */
+/** Deeper nesting is skipped: a hostile page must not overflow the stack. */
 const MAX_HTML_DEPTH = 500;
 
-/** HTML by its headings; scripts, styles and navigation are left out. */
+/** Parses HTML by its headings; omits scripts, styles and navigation. */
 function parseHtml(source: string): Parsed {
   const document = parseDocument(source);
   const sections: Section[] = [];
@@ -46,7 +46,7 @@ function parseHtml(source: string): Parsed {
   let text = '';
   const close = (nextLevel = 1): void => {
     const headings = path.filter(Boolean);
-    // A heading with nothing below it says something itself, unless it only holds others.
+    // A heading without text below it is content, except when it only groups other headings.
     const own = nextLevel <= path.length ? (path.at(-1) ?? '') : '';
     const body =
       text
@@ -103,11 +103,11 @@ function titleOf(document: Node): string | undefined {
 
 const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+(.*))?$/;
 const UNDERLINE = /^ {0,3}(=+|-{2,})[ \t]*$/;
-/** What a line with `---` under it is, other than a heading. */
+/** Lines with `---` under them that are not headings. */
 const OTHER_BLOCK = /^(?:[-*+>|]|\d+[.)] )/;
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
 
-/** No heading is longer; and the patterns above see no line that is. */
+/** Longest heading; the patterns above never see a longer line. */
 const MAX_HEADING = 500;
 
 interface Heading {
@@ -115,7 +115,7 @@ interface Heading {
   readonly text: string;
 }
 
-/** Markdown by headings; a `#` inside a fenced block is no heading, and front matter is left out. */
+/** Parses Markdown by headings. A `#` inside a fenced block is not a heading, and front matter is omitted. */
 function parseMarkdown(source: string): Parsed {
   const lines = source.split(/\r\n|\r|\n/);
   const sections: Section[] = [];
@@ -125,7 +125,7 @@ function parseMarkdown(source: string): Parsed {
   let start = skipFrontMatter(lines);
   let fence: string | undefined;
   const close = (next: Heading | undefined): void => {
-    // A heading with nothing below it says something itself, unless it only holds others.
+    // A heading without text below it is content, except when it only groups other headings.
     const isLeaf = path.length > 0 && (next === undefined || next.depth <= path.length);
     const text = body.join('\n').trim() || (isLeaf ? (path.at(-1) ?? '') : '');
     const blank = body.findIndex((line) => line.trim() !== '');
@@ -158,7 +158,7 @@ function parseMarkdown(source: string): Parsed {
   return { title, sections };
 }
 
-/** A heading with `#`, or a line that stands alone with `===` or `---` under it. */
+/** Reads a heading with `#`, or a single line with `===` or `---` under it. */
 function readHeading(
   line: string,
   next: string | undefined,
@@ -176,19 +176,19 @@ function readHeading(
   return { depth: under.startsWith('=') ? 1 : 2, text, underlined: true };
 }
 
-/** The index of the first line behind `---` … `---`. */
+/** Index of the first line after `---` … `---`. */
 function skipFrontMatter(lines: readonly string[]): number {
   if (lines[0]?.trimEnd() !== '---') return 0;
   const end = lines.findIndex((line, at) => at > 0 && line.trimEnd() === '---');
   return end < 0 ? 0 : end + 1;
 }
 
-/** Deeper values are not walked. */
+/** Maximum depth; deeper values are skipped. */
 const MAX_DEPTH = 20;
 
 /**
- * JSON: a list is one section an item, an object one section. An item's `text` (or `content`) is its text when it has one,
- * its `title` its title; else its fields become `name: value` lines.
+ * Parses JSON: one section per list item, or one for an object. The text of an item is its field `text` (or `content`),
+ * and the title its field `title`; otherwise its fields become `name: value` lines.
  */
 function parseJsonFile(source: string): Parsed {
   const value = parseJson(source, 'the file');
@@ -196,7 +196,7 @@ function parseJsonFile(source: string): Parsed {
   return { title: undefined, sections: items.flatMap((item, at) => toSection(item, at + 1)) };
 }
 
-/** JSON Lines: one item a line; a broken line makes the file a bad one, with its number. */
+/** Parses JSON Lines: one item per line; a broken line makes the file invalid, reported with its number. */
 function parseJsonLines(source: string): Parsed {
   const lines = source.split(/\r?\n/);
   return {
@@ -232,12 +232,15 @@ function flatten(value: unknown, name: string, depth: number): readonly string[]
   );
 }
 
-/** The most rows of one table. */
+/** Maximum rows of one table. */
 const MAX_ROWS = 100_000;
 
 const DELIMITERS = Object.freeze([',', ';', '\t', '|']);
 
-/** CSV with a head: one section a row, as `column: value` lines. The delimiter is the one that its first line has most of. */
+/**
+ * Parses CSV with a header: one section per row, as `column: value` lines. The delimiter is the most frequent one in
+ * the first line.
+ */
 function parseCsv(source: string): Parsed {
   const [head = [], ...body] = readRows(source);
   if (body.length > MAX_ROWS) throw new BadFile(`a table of more than ${MAX_ROWS} rows`);
@@ -287,10 +290,10 @@ const TEXT_PARSERS: Readonly<Record<string, (source: string) => Parsed>> = Objec
   '.csv': parseCsv,
 });
 
-/** The endings that are read. */
+/** Supported file extensions. */
 export const ENDINGS: ReadonlySet<string> = new Set([...Object.keys(TEXT_PARSERS), '.pdf']);
 
-/** Reads a file's bytes by its ending. Throws {@link BadFile} for what is not what its ending says. */
+/** Parses a file by its extension. Throws {@link BadFile} if the content does not match. */
 export async function parseFile(name: string, bytes: Buffer): Promise<Parsed> {
   const ending = path.extname(name).toLowerCase();
   if (ending === '.pdf') return parsePdf(new Uint8Array(bytes));
@@ -299,15 +302,15 @@ export async function parseFile(name: string, bytes: Buffer): Promise<Parsed> {
   return parser(decodeText(bytes, ending === '.html' || ending === '.htm'));
 }
 
-/** Plain text: one section, which chunking cuts at paragraphs. */
+/** Parses plain text: one section, which chunking cuts at paragraphs. */
 function parseText(source: string): Parsed {
   return { title: undefined, sections: source.trim() === '' ? [] : [{ text: source, location: { line: 1 } }] };
 }
 
-/** The most pages of one document. */
+/** Maximum pages of one document. */
 const MAX_PAGES = 2000;
 
-/** PDF by pages, by unpdf (a build of pdf.js for servers, without canvas). Loaded when the first PDF is met. */
+/** Parses PDF by pages with unpdf (a build of pdf.js for servers, without canvas). Loaded for the first PDF. */
 async function parsePdf(bytes: Uint8Array): Promise<Parsed> {
   const { getDocumentProxy } = await import('unpdf');
   try {
@@ -339,23 +342,23 @@ async function parsePdf(bytes: Uint8Array): Promise<Parsed> {
   }
 }
 
-/** Bytes that no text has in an encoding of one byte a character: controls but tab, line feed, form feed and return. */
+/** Bytes that never occur in text of a single-byte encoding: controls except tab, line feed, form feed and return. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const BINARY = /[\0-\x08\x0b\x0e-\x1f\x7f]/;
 
-/** Codes that Windows-1252 does not give to any character; its decoder keeps them as controls. */
+/** Codes without a character in Windows-1252; its decoder returns them as controls. */
 const UNASSIGNED = /[\x81\x8d\x8f\x90\x9d]/;
 
-/** Letters outside ASCII are the rarer ones in every language that Windows-1252 is for. */
+/** Letters outside ASCII are a minority in every language that uses Windows-1252. */
 const MAX_HIGH = 0.4;
 
-/** An HTML page's own word for its encoding, in its first kilobyte. */
+/** Encoding declared by an HTML page, in its first kilobyte. */
 const META = /<meta[^>]{0,200}charset\s*=\s*["']?([\w-]{1,40})/i;
 const META_BYTES = 1024;
 
 /**
- * A file's text: UTF-8, UTF-16 with its mark, what an HTML page says it is, else Windows-1252 (which Latin-1 is part of). Throws
- * {@link BadFile} for bytes that are text in none of them.
+ * Decodes a file's text: UTF-8, UTF-16 with a byte order mark, the encoding declared by an HTML page, else Windows-1252
+ * (a superset of Latin-1). Throws {@link BadFile} for bytes that are text in none of them.
  */
 export function decodeText(bytes: Buffer, isHtml: boolean): string {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return decodeAs('utf-16le', bytes);
@@ -371,10 +374,10 @@ export function decodeText(bytes: Buffer, isHtml: boolean): string {
   return fromWindows(ascii);
 }
 
-/** What Windows-1252 has from 0x80 to 0x9f, where Latin-1 has controls; a dot stands for nothing. */
+/** Windows-1252 characters from 0x80 to 0x9f, which are controls in Latin-1; a dot marks an unassigned code. */
 const WINDOWS = '€.‚ƒ„…†‡ˆ‰Š‹Œ.Ž..‘’“”•–—˜™š›œ.žŸ';
 
-/** Node's own decoder of Windows-1252 reads Latin-1 in several releases (nodejs/node#56542). */
+/** Node's own decoder of Windows-1252 returns Latin-1 in several releases (nodejs/node#56542). */
 function fromWindows(latin1: string): string {
   return latin1.replace(/[\x80-\x9f]/g, (character) => WINDOWS[character.charCodeAt(0) - 0x80] ?? '');
 }

@@ -20,7 +20,7 @@ import {
   readSecretFile,
 } from './renewed.ts';
 
-/** What requests to AWS are signed with. */
+/** Keys that sign requests to AWS. */
 export interface AwsKeys {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
@@ -32,7 +32,7 @@ interface Scope {
   readonly service: string;
 }
 
-/** What a proxy on the way may change, or who sends sets anew. */
+/** Headers that a proxy may change, or that the client sets later. */
 const UNSIGNED: ReadonlySet<string> = new Set(
   'accept-encoding authorization connection content-length expect keep-alive te traceparent tracestate trailer transfer-encoding upgrade user-agent'.split(
     ' ',
@@ -40,7 +40,7 @@ const UNSIGNED: ReadonlySet<string> = new Set(
 );
 
 /**
- * The headers that sign a request by AWS Signature Version 4: `authorization`, `x-amz-date`, `x-amz-security-token`.
+ * Headers that sign a request with AWS Signature Version 4: `authorization`, `x-amz-date`, `x-amz-security-token`.
  * Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
  */
 export function signV4(
@@ -80,7 +80,10 @@ function sha256(text: string | Uint8Array): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
-/** As RFC 3986 has it: all but letters, digits, `-`, `.`, `_` and `~`. A path that is encoded is encoded once more, as AWS wants it. */
+/**
+ * Encodes by RFC 3986: all characters except letters, digits, `-`, `.`, `_` and `~`. An encoded path is encoded once
+ * more, as AWS requires.
+ */
 function encode(text: string): string {
   return encodeURIComponent(text).replace(
     /[!'()*]/g,
@@ -101,7 +104,7 @@ function canonicalQuery(query: string): string {
     .join('&');
 }
 
-/** The last key that was derived, by the keys it is of: it is good for a day, and half of the work. */
+/** Last derived key, by its source keys: it is valid for a day, and deriving it is half of the work. */
 const derived = new WeakMap<AwsKeys, { readonly of: string; readonly key: Buffer }>();
 
 function signingKey(keys: AwsKeys, ...parts: readonly string[]): Buffer {
@@ -114,7 +117,7 @@ function signingKey(keys: AwsKeys, ...parts: readonly string[]): Buffer {
   return key;
 }
 
-/** The option `aws` of a provider. */
+/** Option `aws` of a provider. */
 export interface AwsOptions {
   readonly region?: string;
   readonly service?: string;
@@ -184,10 +187,10 @@ export const AWS_OPTION = Object.freeze({
   },
 } as const);
 
-/** Of a machine at AWS; reached from nowhere else. */
+/** Metadata service of AWS machines, reachable only from them. */
 const MACHINE = 'http://169.254.169.254';
 
-/** Throws an {@link OptionError} for what does not go together. Reads no file. */
+/** Throws an {@link OptionError} for incompatible options. Reads no file. */
 export function readAws(options: AwsOptions, apiKey?: unknown): void {
   if (apiKey !== undefined)
     throw new OptionError('/aws', 'stands beside an `apiKey`', 'Keep the one that calls are to be made with.');
@@ -207,13 +210,16 @@ export function readAws(options: AwsOptions, apiKey?: unknown): void {
 
 type Api = Pick<PluginApi, 'http' | 'log'> & { readonly settings: Pick<PluginApi['settings'], 'baseDir'> };
 
-/** Where keys of a machine come from, for a plugin's `hosts`; other places are options. */
+/** Source of machine credentials, for a plugin's `hosts`; other sources are options. */
 export const AWS_HOSTS: readonly string[] = Object.freeze([new URL(MACHINE).host]);
 
-/** How far a clock may be off before AWS refuses what it signs, with some room: it takes five minutes. */
+/** Maximum clock skew before AWS rejects signatures, with a margin: AWS allows five minutes. */
 const MAX_SKEW_MS = 240_000;
 
-/** Signs each request; the clock is set by what AWS says when it refuses one for its time, and keys that end are renewed ahead. */
+/**
+ * Signs each request. If AWS rejects a request for its time, the clock is corrected by AWS's. Expiring keys are
+ * renewed ahead of time.
+ */
 export function awsCredential(
   api: Api,
   options: AwsOptions,
@@ -263,7 +269,7 @@ function keysOf(api: Api, options: AwsOptions): Renewed<AwsKeys> {
   return createRenewed({ what: 'the keys of AWS', fetch, log: api.log });
 }
 
-/** How long a profile is held. */
+/** Cache lifetime of a profile. */
 const PROFILE_MS = 300_000;
 
 async function readProfile(profile: string): Promise<Lease<AwsKeys>> {
@@ -336,7 +342,7 @@ async function fetchOfMachine(api: Api): Promise<Lease<AwsKeys>> {
 function readKeys(who: string, { body, clockMs }: Dated<JsonObject>): Lease<AwsKeys> {
   const { AccessKeyId, SecretAccessKey, Token, Expiration } = body;
   const [accessKeyId, secretAccessKey] = [readString(AccessKeyId), readString(SecretAccessKey)];
-  // It is a time of the other's clock.
+  // This time is on the server's clock.
   const endsAt = Date.now() + Date.parse(readString(Expiration) ?? '') - clockMs;
   if (!accessKeyId || !secretAccessKey || Number.isNaN(endsAt))
     throw failed('upstream_error', `${who} answered without keys`);

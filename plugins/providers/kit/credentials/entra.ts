@@ -13,10 +13,10 @@ import {
 } from './renewed.ts';
 
 /**
- * Tokens of Microsoft Entra in place of a key: by a secret, a certificate, a token of another identity provider (workload identity), or the
- * managed identity of the machine. Sources, all of learn.microsoft.com: entra/identity-platform/v2-oauth2-client-creds-grant-flow,
- * entra/identity-platform/certificate-credentials, entra/identity/managed-identities-azure-resources/how-to-use-vm-token,
- * azure/app-service/overview-managed-identity.
+ * Tokens of Microsoft Entra in place of a key. They are obtained by a secret, a certificate, a token of another
+ * identity provider (workload identity), or the managed identity of the machine. Sources, all of learn.microsoft.com:
+ * entra/identity-platform/v2-oauth2-client-creds-grant-flow, entra/identity-platform/certificate-credentials,
+ * entra/identity/managed-identities-azure-resources/how-to-use-vm-token, azure/app-service/overview-managed-identity.
  */
 export interface EntraOptions {
   readonly tenant?: string;
@@ -33,15 +33,15 @@ export interface EntraOptions {
 
 const AUTHORITY = 'https://login.microsoftonline.com';
 const SCOPE = 'https://cognitiveservices.azure.com/.default';
-/** Of a machine at Azure; reached from nowhere else. */
+/** Metadata service of Azure machines, reachable only from them. */
 const MACHINE = 'http://169.254.169.254/metadata/identity/oauth2/token';
 
-/** Where tokens come from, for a plugin's `hosts`. */
+/** Token sources, for a plugin's `hosts`. */
 export const ENTRA_HOSTS: readonly string[] = Object.freeze([new URL(AUTHORITY).host, new URL(MACHINE).host]);
 
 const TEXT = { type: 'string', minLength: 1 } as const;
 
-/** The option `entra` of a provider. */
+/** Option `entra` of a provider. */
 export const ENTRA_OPTION = Object.freeze({
   type: 'object',
   additionalProperties: false,
@@ -86,14 +86,14 @@ export const ENTRA_OPTION = Object.freeze({
   },
 } as const);
 
-/** How the application proves who it is. */
+/** Credential of the application. */
 type Proof =
   | { readonly kind: 'secret'; readonly secret: string }
   | { readonly kind: 'certificate'; readonly certificate: X509Certificate; readonly key: KeyObject }
   | { readonly kind: 'file'; readonly file: string }
   | { readonly kind: 'machine' };
 
-/** What is configured; throws an {@link OptionError} for what does not go together. Reads no file. */
+/** Configured credential; throws an {@link OptionError} for incompatible options. Reads no file. */
 export function readEntra(options: EntraOptions): Proof {
   const { clientSecret, certificate, tokenFile, managedIdentity } = options;
   const given = Object.entries({ clientSecret, certificate, tokenFile, managedIdentity: managedIdentity || undefined })
@@ -122,7 +122,7 @@ function readCertificate(pem: string): { readonly certificate: X509Certificate; 
     try {
       return { certificate: new X509Certificate(pem), key: createPrivateKey(pem) };
     } catch {
-      // What OpenSSL says of it may show a part.
+      // OpenSSL's message may contain part of it.
       return undefined;
     }
   })();
@@ -144,7 +144,7 @@ function readCertificate(pem: string): { readonly certificate: X509Certificate; 
   return parts;
 }
 
-/** The credential of a provider by Entra's tokens; they leave for the host of the provider alone. */
+/** Credential of a provider by Entra tokens, which are sent only to the provider's host. */
 export function entraCredential(api: Pick<PluginApi, 'http' | 'log' | 'settings'>, options: EntraOptions): Credential {
   const proof = readEntra(options);
   const requestToken = proof.kind === 'machine' ? fetchOfMachine : fetchOfDirectory;
@@ -210,7 +210,7 @@ async function fetchOfMachine(api: Api, options: EntraOptions): Promise<Lease<st
     ...{ who: 'the managed identity', url: url.href },
     headers: identityHeader === undefined ? { metadata: 'true' } : { 'x-identity-header': identityHeader },
   });
-  // App Service says when a token ends, not how long it lives.
+  // App Service returns the expiry time of a token, not its lifetime.
   const { expires_in = (Number(body['expires_on']) * 1000 - clockMs) / 1000 } = body;
   return readToken({ ...body, expires_in }, 'the managed identity', Date.now());
 }

@@ -4,7 +4,7 @@ import type { Credential, PluginApi } from '../../../../contract/index.ts';
 import { isObject, OptionError, parseJson, readString } from '../../../../contract/index.ts';
 import { createRenewed, fetchCredential, type Lease, readSecretFile, readToken, tokenCredential } from './renewed.ts';
 
-/** The option `google` of a provider: tokens of Google Cloud in place of a key. */
+/** Option `google` of a provider: tokens of Google Cloud in place of a key. */
 export interface GoogleOptions {
   readonly serviceAccount?: string;
   readonly audience?: string;
@@ -16,7 +16,7 @@ export interface GoogleOptions {
 
 const TOKEN_URL = 'https://oauth2.googleapis.com/token';
 const STS_URL = 'https://sts.googleapis.com/v1/token';
-/** Of a machine at Google; reached from nowhere else. By its address: a proxy would not know the name. */
+/** Metadata service of Google machines, reachable only from them. By IP address: a proxy would not resolve the name. */
 const MACHINE = 'http://169.254.169.254/computeMetadata/v1/instance/service-accounts/default/token';
 const SCOPE = 'https://www.googleapis.com/auth/cloud-platform';
 
@@ -54,7 +54,7 @@ type Proof =
   | { readonly kind: 'pool'; readonly audience: string; readonly file: string }
   | { readonly kind: 'machine' };
 
-/** What is configured; throws an {@link OptionError} for what does not go together. Reads no file. */
+/** Configured credential; throws an {@link OptionError} for incompatible options. Reads no file. */
 export function readGoogle({ serviceAccount, audience, tokenFile, metadata }: GoogleOptions): Proof {
   const given = Object.entries({ serviceAccount, tokenFile, metadata: metadata || undefined })
     .filter(([, value]) => value !== undefined)
@@ -79,7 +79,7 @@ function readAccount(text: string): Proof {
     try {
       return typeof pem === 'string' ? createPrivateKey(pem) : undefined;
     } catch {
-      // What OpenSSL says of it may show a part.
+      // OpenSSL's message may contain part of it.
       return undefined;
     }
   })();
@@ -94,7 +94,7 @@ function readAccount(text: string): Proof {
 
 type Api = Pick<PluginApi, 'http' | 'log'> & { readonly settings: Pick<PluginApi['settings'], 'baseDir'> };
 
-/** The credential of a provider by Google's tokens; they leave for the host of the provider alone. */
+/** Credential of a provider by Google tokens, which are sent only to the provider's host. */
 export function googleCredential(api: Api, options: GoogleOptions): Credential {
   const proof = readGoogle(options);
   const what = 'the token of Google Cloud';

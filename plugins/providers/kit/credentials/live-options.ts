@@ -3,13 +3,13 @@ import { OptionError } from '../../../../contract/index.ts';
 import { AWS_HOSTS, AWS_OPTION, type AwsOptions, awsCredential, readAws } from './aws.ts';
 import { GOOGLE_OPTION, type GoogleOptions, googleCredential, readGoogle } from './google.ts';
 
-/** The options by which any server with OpenAI's wire is signed in to in place of a key. */
+/** Options for credentials in place of a key, for any server with OpenAI's wire. */
 export const LIVE_OPTIONS = Object.freeze({ aws: AWS_OPTION, google: GOOGLE_OPTION });
 
-/** Where credentials of machines come from; those of Google have the same address as those of AWS. */
+/** Sources of machine credentials; Google's metadata service has the same address as AWS's. */
 export const LIVE_HOSTS = AWS_HOSTS;
 
-/** What `openaiCompatible` is told of these options; throws an {@link OptionError} for what does not go together. */
+/** Live credential for `openaiCompatible`; throws an {@link OptionError} for incompatible options. */
 export function signedInBy(
   options: Readonly<Record<string, unknown>>,
   baseUrl: string,

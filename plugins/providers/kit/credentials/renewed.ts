@@ -3,41 +3,44 @@ import type { Got, Method } from 'got';
 import type { Credential, FailureClass, JsonObject, Log } from '../../../../contract/index.ts';
 import { isObject, parseJson, readString, StreamFailure } from '../../../../contract/index.ts';
 
-/** What ends, and has to be fetched anew. */
+/** Value that expires and must be renewed. */
 export interface Lease<T> {
   readonly value: T;
   /** Milliseconds since 1970, by the clock of this machine. */
   readonly endsAt: number;
 }
 
-/** A value that is renewed ahead of its end, by one request however many wait for it. */
+/** Value that is renewed ahead of its expiry, with one request for all waiting callers. */
 export interface Renewed<T> {
-  /** The value; a promise only where none is known that goes on. Rejects with a {@link StreamFailure}. */
+  /** Returns the value, or a promise if no valid one is known. Rejects with a {@link StreamFailure}. */
   get(): T | Promise<T>;
-  /** Forgets a value that was refused; false where it is so new that another one would be refused too. */
+  /** Discards a rejected value; returns false for a new one, since another would be rejected too. */
   forget(): boolean;
 }
 
 interface RenewedParts<T> {
-  /** What it is, for the log: `the token of Entra`. */
+  /** Name of the value for the log: `the token of Entra`. */
   readonly what: string;
   fetch(): Promise<Lease<T>>;
   readonly log: Pick<Log, 'warn'>;
-  /** The clock; the system's unless set. */
+  /** Clock; default: the system's. */
   now?(): number;
 }
 
-/** A value is renewed when a fifth of its time is left, at most so long before its end. */
+/** A value is renewed with a fifth of its lifetime left, at most this long before its expiry. */
 const AHEAD_MS = 300_000;
-/** It is not used in its last moments, which a request may outlive. */
+/** A value is not used in its last moments, which a request may outlive. */
 const MARGIN_MS = 10_000;
-/** After a failure so long nothing is fetched: while a value is there, and while there is none. */
+/** Pauses after a failed renewal: with a valid value, and without one. */
 const REST_MS = 10_000;
 const SHORT_REST_MS = 1000;
-/** A value that is younger is not why a request is refused. */
+/** A younger value is not the cause of a rejected request. */
 const YOUNG_MS = 30_000;
 
-/** Keeps a value that ends: at once while it holds, renewed in the background ahead of its end, waited for after it. */
+/**
+ * Caches a value that expires. It is returned immediately while valid, renewed in the background ahead of its expiry,
+ * and awaited after it.
+ */
 export function createRenewed<T>({ what, fetch, log, now = Date.now }: RenewedParts<T>): Renewed<T> {
   let held: (Lease<T> & { readonly since: number }) | undefined;
   let flight: Promise<T> | undefined;
@@ -68,7 +71,7 @@ export function createRenewed<T>({ what, fetch, log, now = Date.now }: RenewedPa
       const time = now();
       if (held && held.endsAt - MARGIN_MS > time) {
         const aheadMs = Math.min(AHEAD_MS, (held.endsAt - held.since) / 5);
-        // Who asks has a value; that it could not be renewed is in the log.
+        // The caller has a valid value; the failed renewal is logged.
         if (held.endsAt - time < aheadMs && time >= restsUntil) renew().catch(() => undefined);
         return held.value;
       }
@@ -83,7 +86,10 @@ export function createRenewed<T>({ what, fetch, log, now = Date.now }: RenewedPa
   };
 }
 
-/** A bearer token as a provider's credential: sent in `authorization`, renewed ahead, and once more when it is refused. */
+/**
+ * Bearer token as a provider's credential: sent in `authorization`, renewed ahead of its expiry, and again after a
+ * rejection.
+ */
 export function tokenCredential(token: Renewed<string>): Credential {
   const headersOf = (value: string) => ({ authorization: `Bearer ${value}` });
   return {
@@ -96,9 +102,9 @@ export function tokenCredential(token: Renewed<string>): Credential {
   };
 }
 
-/** How a place is asked for a credential. */
+/** Request for a credential. */
 export interface TokenRequest {
-  /** Who is asked, for messages: `Entra`. */
+  /** Name of the server for messages: `Entra`. */
   readonly who: string;
   readonly url: string;
   readonly method?: Method;
@@ -109,18 +115,19 @@ export interface TokenRequest {
 
 const TIMEOUT_MS = 10_000;
 const MAX_WORDS = 300;
-/** A clock that is less off than that is not why a credential is refused. */
+/** A smaller clock skew is not the cause of a rejected credential. */
 const CLOCK_S = 60;
 
-/** What was responded, and the time at the other side: how long a thing is good for that ends at a time of its clock. */
+/** Response with the server's time, to convert an expiry time on its clock to a lifetime. */
 export interface Dated<T> {
   readonly body: T;
   readonly clockMs: number;
 }
 
 /**
- * Asks for a credential, over the client of the control plane, and answers the body's text. Rejects with a {@link StreamFailure}:
- * `authentication` where it was refused, with the words of who refused it, `upstream_error` where it could not be reached.
+ * Requests a credential with the client of the control plane, and returns the body as text. Rejects with a {@link
+ * StreamFailure}: `authentication` with the server's message if it rejected the request, `upstream_error` if it was
+ * unreachable.
  */
 export async function fetchText(
   http: () => Promise<Got>,
@@ -146,14 +153,14 @@ export async function fetchText(
   throw failed(type, `${who} gives no credential: status ${statusCode}${wordsOf(body)}${sayClock(clockMs)}`);
 }
 
-/** Of this machine’s clock, where it is so far off that what it signs or dates is refused. */
+/** Describes the skew of this machine's clock if it is large enough to invalidate signatures or dates. */
 function sayClock(clockMs: number): string {
   const offMs = Date.now() - clockMs;
   const seconds = Math.round(Math.abs(offMs) / 1000);
   return seconds < CLOCK_S ? '' : `; the clock of this machine is ${seconds} s ${offMs > 0 ? 'ahead' : 'behind'}`;
 }
 
-/** The same for JSON. */
+/** Requests a credential as JSON. */
 export async function fetchDated(http: () => Promise<Got>, request: TokenRequest): Promise<Dated<JsonObject>> {
   const { body: text, clockMs } = await fetchText(http, request);
   const body: unknown = parseJson(text);
@@ -161,12 +168,12 @@ export async function fetchDated(http: () => Promise<Got>, request: TokenRequest
   throw failed('upstream_error', `${request.who} answered with something that is no JSON object`);
 }
 
-/** The same where it is said how long the credential is good for, not until when. */
+/** Requests a credential whose response contains its lifetime, not its expiry time. */
 export async function fetchCredential(http: () => Promise<Got>, request: TokenRequest): Promise<JsonObject> {
   return (await fetchDated(http, request)).body;
 }
 
-/** What a body says of an error: OAuth's `error` and `error_description`, Google's `error.message`, a text of AWS. */
+/** Error message in a body: OAuth's `error` and `error_description`, Google's `error.message`, or text of AWS. */
 function wordsOf(text: string): string {
   const body: unknown = parseJson(text);
   const { error, error_description: description, message } = isObject(body) ? body : {};
@@ -178,16 +185,16 @@ function wordsOf(text: string): string {
 
 const SHORT_LIFE_S = 300;
 
-/** Reads a token of OAuth: its text, and when it ends by this machine's clock, whatever the other's says. */
+/** Reads an OAuth token: its text, and its expiry by this machine's clock, independent of the server's. */
 export function readToken(body: JsonObject, who: string, now: number): Lease<string> {
   const value = readString(body['access_token']);
   if (value === undefined || value === '') throw failed('upstream_error', `${who} answered without a token`);
-  // Where nothing is said: the shortest life that tokens have.
+  // Default without a lifetime: the shortest that tokens have.
   const seconds = Number(body['expires_in'] ?? SHORT_LIFE_S);
   return { value, endsAt: now + (Number.isNaN(seconds) ? SHORT_LIFE_S : seconds) * 1000 };
 }
 
-/** Reads a file that a credential is in; `name` is what messages say of it. Rejects with a {@link StreamFailure}. */
+/** Reads a file with a credential; `name` is its name in messages. Rejects with a {@link StreamFailure}. */
 export async function readSecretFile(file: string, name: string): Promise<string> {
   const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     throw failed('authentication', `${name} cannot be read (${error.code})`);
@@ -195,7 +202,7 @@ export async function readSecretFile(file: string, name: string): Promise<string
   return text.trim();
 }
 
-/** What an attempt fails with that has no credential; the message is for the log. */
+/** Failure of an attempt without a credential; the message is for the log. */
 export function failed(type: FailureClass, message: string): StreamFailure {
   return new StreamFailure({ class: type, message });
 }

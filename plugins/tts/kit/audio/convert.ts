@@ -3,7 +3,7 @@ import type { AudioDecoder } from '../types.ts';
 import { PCM_RATE } from './formats.ts';
 import { readWavHeader, wavHeader, withWavSizes } from './wav.ts';
 
-/** Makes `wav` or the gateway's own `pcm` out of a decoder of headerless 16-bit mono samples. */
+/** Converts the headerless 16-bit mono samples of a decoder to `wav` or the gateway's own `pcm`. */
 export function convertPcm(decoder: AudioDecoder, sampleRate: number, format: 'wav' | 'pcm'): AudioDecoder {
   return format === 'wav' ? withHeader(decoder, sampleRate) : resampled(decoder, sampleRate);
 }
@@ -20,7 +20,7 @@ function withHeader(decoder: AudioDecoder, sampleRate: number): AudioDecoder {
     end() {
       const pieces = decoder.end();
       if (started || pieces.length === 0) return pieces;
-      // Everything came at once, so the header can tell its length.
+      // All pieces arrived at once, so the header can have their length.
       const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
       return [wavHeader(sampleRate, length), ...pieces];
     },
@@ -44,7 +44,7 @@ function mapPieces(decoder: AudioDecoder, convert: (piece: Uint8Array) => Uint8A
   };
 }
 
-/** The gateway's own `pcm` out of a decoder of 16-bit mono WAV of any rate. */
+/** Converts the 16-bit mono WAV of a decoder, of any rate, to the gateway's own `pcm`. */
 export function unwrapWav(decoder: AudioDecoder): AudioDecoder {
   let head: Buffer = Buffer.alloc(0);
   let resampler: Resampler | undefined;
@@ -63,8 +63,8 @@ export function unwrapWav(decoder: AudioDecoder): AudioDecoder {
 }
 
 /**
- * Holds a WAV of unknown size back for its first `maxBytes`: a sound that ends within them gets a header that tells its
- * true size, which strict players need; a longer one goes on as a stream whose header says that it is not known.
+ * Buffers up to `maxBytes` of a WAV of unknown size. A sound that ends within them gets a header with its true size,
+ * which strict players require. A longer one is streamed with an unknown size in its header.
  */
 export function mendWavHeader(decoder: AudioDecoder, maxBytes: number): AudioDecoder {
   let held: Buffer | undefined = Buffer.alloc(0);
@@ -98,17 +98,17 @@ export function mendWavHeader(decoder: AudioDecoder, maxBytes: number): AudioDec
 /** Converts 16-bit mono samples between rates, piece by piece. */
 
 export interface Resampler {
-  /** Samples in, possibly cut between chunks; complete samples out. */
+  /** Converts samples, possibly cut between chunks; returns complete samples. */
   push(bytes: Uint8Array): Buffer;
 }
 
 const SAMPLE_BYTES = 2;
 
-/** Linear interpolation: good enough for speech, exact in length, and it needs no library. */
+/** Linear interpolation: good enough for speech, exact in length, and without a library. */
 export function createResampler(fromRate: number, toRate: number): Resampler {
   const step = fromRate / toRate;
   let rest: Buffer = Buffer.alloc(0);
-  /** Where the next output sample lies, counted in input samples from the start of `rest`. */
+  /** Position of the next output sample, in input samples from the start of `rest`. */
   let position = 0;
   return {
     push(bytes) {

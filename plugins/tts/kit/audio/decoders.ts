@@ -19,7 +19,7 @@ function notSound(what: string): GatewayError {
   );
 }
 
-/** The decoder of a vendor that answers with the sound's own bytes; refuses an answer that says it is text. */
+/** Decoder for vendors that respond with the bytes of the sound; rejects a text response. */
 export function decodeSound(headers: ResponseHeaders): AudioDecoder {
   const type = headers['content-type'] ?? '';
   if (/^\s*(text\/|application\/(json|problem|xml))/i.test(type)) throw notSound('text');
@@ -31,7 +31,7 @@ export interface JsonSound {
   readonly tokens?: SpeechTokens;
 }
 
-/** The decoder of a vendor that answers with JSON; `read` finds the base64 in it, undefined when it holds none. */
+/** Decoder for vendors that respond with JSON; `read` returns the base64 in it, undefined without any. */
 export function decodeJsonSound(read: (body: unknown) => JsonSound | undefined): AudioDecoder {
   const pieces: Uint8Array[] = [];
   let length = 0;
@@ -53,15 +53,15 @@ export function decodeJsonSound(read: (body: unknown) => JsonSound | undefined):
   };
 }
 
-/** What one server-sent event of a vendor means: some sound, the end, what was used, or nothing. */
+/** Meaning of a vendor's server-sent event: sound, the end, usage, or nothing. */
 export interface EventSound extends Partial<JsonSound> {
   readonly done?: boolean;
 }
 
 /**
- * The decoder of a vendor that sends events with base64 in them. `read` throws {@link StreamFailure} for an error
- * event. A vendor without a last event says so with `endless`; otherwise an end without one is a broken answer. `atEnd` is the progress
- * when `read` says `done`: `complete` unless more may follow.
+ * Decoder for vendors that send events with base64. `read` throws {@link StreamFailure} for an error event. `endless`
+ * is for vendors without a last event; otherwise a stream without one is incomplete. `atEnd` is the progress once
+ * `read` returns `done`: `complete`, unless more may follow.
  */
 export function decodeEventSound(
   read: (event: SseEvent) => EventSound | undefined,
@@ -100,7 +100,7 @@ function parseBody(bytes: Buffer): unknown {
   return body;
 }
 
-/** Strict: a character that is not base64 would otherwise end the sound in silence. */
+/** Strict: otherwise an invalid character would silently end the sound. */
 function fromBase64(text: string): Buffer {
   if (text.length % 4 === 1 || !/^[A-Za-z0-9+/_-]*={0,2}$/.test(text)) throw notSound('broken base64');
   return Buffer.from(text, 'base64');

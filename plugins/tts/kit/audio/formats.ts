@@ -2,11 +2,11 @@ import type { SpeechFormat } from '../types.ts';
 
 interface FormatRow {
   readonly contentType: string;
-  /** Whether clips can be put one after the other, so that a long text may be spoken in pieces. */
+  /** True if clips can be concatenated, so that a long text may be spoken in pieces. */
   readonly joinable: boolean;
 }
 
-/** Every audio format the gateway speaks. Opus is Ogg Opus, AAC is ADTS. */
+/** Every audio format of the gateway. Opus is Ogg Opus, AAC is ADTS. */
 export const AUDIO_FORMATS: Readonly<Record<SpeechFormat, FormatRow>> = Object.freeze({
   mp3: { contentType: 'audio/mpeg', joinable: true },
   wav: { contentType: 'audio/wav', joinable: true },
@@ -16,5 +16,5 @@ export const AUDIO_FORMATS: Readonly<Record<SpeechFormat, FormatRow>> = Object.f
   flac: { contentType: 'audio/flac', joinable: false },
 });
 
-/** What `pcm` means everywhere: 16-bit little-endian, one channel, 24,000 samples a second, no header. */
+/** Rate of `pcm` everywhere: 16-bit little-endian, one channel, 24,000 samples a second, no header. */
 export const PCM_RATE = 24_000;

@@ -3,9 +3,9 @@ import type { SpeechFormat } from '../types.ts';
 import { id3Length, isLengthTable, readMp3Frame } from './mp3.ts';
 import { readWavHeader, withWavSizes } from './wav.ts';
 
-/** Makes one sound of the pieces of a split text. */
+/** Joins the pieces of a split text into one sound. */
 export interface SoundJoin {
-  /** Said before each piece's bytes. */
+  /** Called before each piece. */
   begin(): void;
   push(bytes: Uint8Array): readonly Uint8Array[];
 }
@@ -13,15 +13,16 @@ export interface SoundJoin {
 const PASS: SoundJoin = Object.freeze({ begin() {}, push: (bytes: Uint8Array) => [bytes] });
 
 /**
- * The join for a format and a number of pieces. WAV keeps the first header, with its sizes marked as unknown where
- * they are, and MP3 loses the tags and length tables that would be wrong for the joined sound; the others are put end to end.
+ * Creates the join for a format and a number of pieces. WAV keeps the first header, with unknown sizes marked as
+ * such. MP3 loses the tags and length tables that would be wrong for the joined sound. Other formats are
+ * concatenated.
  */
 export function createSoundJoin(format: SpeechFormat, pieces: number): SoundJoin {
   if (format === 'wav') return joinWav(pieces);
   return format === 'mp3' && pieces > 1 ? joinMp3() : PASS;
 }
 
-/** Holds the beginning of each piece until `read` knows where its sound starts and what to put before it. */
+/** Buffers the beginning of each piece until `read` knows where its sound starts and what to put before it. */
 function joinByHead(
   read: (head: Buffer) => readonly Uint8Array[] | 'more',
   rest: (bytes: Uint8Array) => Uint8Array = (bytes) => bytes,
@@ -44,7 +45,7 @@ function joinByHead(
 
 function joinWav(pieces: number): SoundJoin {
   let first: string | undefined;
-  /** Bytes of sound still to come in this piece; what follows them (lists of tags) is no sound. */
+  /** Remaining bytes of sound in this piece; lists of tags after them are not sound. */
   let left = Number.POSITIVE_INFINITY;
   const sound = (bytes: Uint8Array): Uint8Array => {
     const kept = bytes.subarray(0, Math.min(bytes.length, left));
@@ -53,8 +54,8 @@ function joinWav(pieces: number): SoundJoin {
   };
   return joinByHead((head) => {
     const facts = readWavHeader(head);
-    // What is no WAV at all is found by the sound check, which sees the bytes first. A header waits for its sound, so
-    // that an empty answer is found before anything was sent.
+    // The sound check, which sees the bytes first, rejects anything but WAV. A header waits for its sound, so that an
+    // empty response is detected before anything is sent.
     if (typeof facts === 'string' || head.length === facts.headerBytes) return 'more';
     const header = head.subarray(0, facts.headerBytes);
     const rest = head.subarray(facts.headerBytes);

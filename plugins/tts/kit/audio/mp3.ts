@@ -1,4 +1,4 @@
-/** MPEG audio frame headers (ISO 11172-3, 13818-3), as far as lengths and durations go. */
+/** MPEG audio frame headers (ISO 11172-3, 13818-3), limited to lengths and durations. */
 
 const KBPS_V1_L3 = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320];
 const KBPS_V2_L3 = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
@@ -11,7 +11,7 @@ export interface Mp3Frame {
   readonly seconds: number;
 }
 
-/** The layer III frame whose four header bytes stand at the beginning; undefined when none does. */
+/** Reads the layer III frame whose four header bytes are at the beginning; undefined without one. */
 export function readMp3Frame(bytes: Buffer): Mp3Frame | undefined {
   if (bytes.length < 4) return undefined;
   const header = bytes.readUInt32BE(0);
@@ -27,7 +27,7 @@ export function readMp3Frame(bytes: Buffer): Mp3Frame | undefined {
   return { bytes: Math.floor((samples / 8) * ((kbps * 1000) / rate)) + padding, seconds: samples / rate };
 }
 
-/** The length of an ID3v2 tag that stands at the beginning; 0 when none does. Needs ten bytes. */
+/** Length of an ID3v2 tag at the beginning; 0 without one. Needs ten bytes. */
 export function id3Length(bytes: Buffer): number {
   if (bytes.length < 10 || bytes.toString('latin1', 0, 3) !== 'ID3') return 0;
   const sevenBit = (at: number) => (bytes[at] ?? 0) & 0x7f;
@@ -36,7 +36,9 @@ export function id3Length(bytes: Buffer): number {
   return 10 + size + footer;
 }
 
-/** Whether a frame holds no sound but an encoder's table of the file's length (Xing, Info), which joining makes untrue. */
+/**
+ * Returns true for a frame with only an encoder's table of the file's length (Xing, Info), which joining invalidates.
+ */
 export function isLengthTable(frame: Buffer): boolean {
   const head = frame.toString('latin1', 0, 48);
   return head.includes('Xing') || head.includes('Info');

@@ -4,17 +4,20 @@ import { PCM_RATE } from './formats.ts';
 import { id3Length, readMp3Frame } from './mp3.ts';
 import { readWavHeader, type WavFacts } from './wav.ts';
 
-/** Looks at a sound while it passes: is it the format that was promised, is there any, is it complete, how long is it. */
+/** Checks a sound as it passes: its format and duration, and that it is neither empty nor truncated. */
 export interface SoundCheck {
-  /** Throws `provider_invalid_response` for bytes that are not of the format. */
+  /** Throws `provider_invalid_response` for bytes of another format. */
   push(bytes: Uint8Array): void;
-  /** Throws {@link StreamFailure} when there was no sound or it broke off inside a frame. Seconds, where the format tells. */
+  /**
+   * Throws {@link StreamFailure} if there was no sound, or it ended within a frame. Returns seconds, if the format
+   * contains them.
+   */
   end(): number | undefined;
 }
 
 interface Inspector {
   push(bytes: Uint8Array): void;
-  /** Undefined when the format does not tell. */
+  /** Undefined if the format does not contain them. */
   seconds(): number | undefined;
   torn(): boolean;
 }
@@ -89,14 +92,14 @@ function inspectWav(): Inspector {
   };
 }
 
-/** An inspector of a format made of frames; `read` adds each frame's seconds by calling `add`. */
+/** Inspector of a format with frames; `read` adds each frame's seconds with `add`. */
 function inspectFrames(read: (add: (seconds: number) => void) => FrameReader): Inspector {
   let seconds = 0;
   const walker = createFrameWalker(read((more) => (seconds += more)));
   return { push: walker.push, seconds: () => seconds, torn: walker.torn };
 }
 
-/** Frames that may have a tag before them and anything after: `measure` knows one frame's length and seconds. */
+/** Inspector of frames that may follow a tag and precede anything; `measure` returns one frame's length and seconds. */
 function inspectTaggedFrames(
   format: 'mp3' | 'aac',
   measure: (bytes: Buffer) => { readonly bytes: number; readonly seconds: number } | undefined,
@@ -118,7 +121,7 @@ function inspectTaggedFrames(
 
 const ADTS_RATES = [96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8000, 7350];
 
-/** An ADTS frame of AAC (ISO 13818-7) whose seven header bytes stand at the beginning. */
+/** Reads an ADTS frame of AAC (ISO 13818-7) whose seven header bytes are at the beginning. */
 function readAdtsFrame(bytes: Buffer): { readonly bytes: number; readonly seconds: number } | undefined {
   const rate = ADTS_RATES[(bytes.readUInt8(2) >> 2) & 15];
   const length = (bytes.readUIntBE(3, 3) >> 5) & 0x1fff;
@@ -146,7 +149,7 @@ function inspectOgg(): Inspector {
   });
 }
 
-/** FLAC frames carry no length: only the signature and that there is sound behind the stream's facts are checked. */
+/** FLAC frames have no length: only the signature is checked, and that sound follows the metadata. */
 function inspectFlac(): Inspector {
   let head: Buffer = Buffer.alloc(0);
   let bytes = 0;
@@ -165,14 +168,14 @@ function inspectFlac(): Inspector {
 /** Walks over the frames of a sound as its bytes pass, without keeping them. */
 
 /**
- * What stands at the beginning of `bytes`: the full length of a frame, `more` when its header is not complete,
- * `stop` when nothing further can be read (a tag at the end, an encoding without lengths).
+ * Returns the full length of the frame at the beginning of `bytes`; `more` if its header is incomplete. Returns `stop`
+ * if nothing further can be read: a tag at the end, an encoding without lengths.
  */
 type FrameReader = (bytes: Buffer) => number | 'more' | 'stop';
 
 interface FrameWalker {
   push(bytes: Uint8Array): void;
-  /** Whether the bytes ended inside a frame. */
+  /** Returns true if the bytes ended within a frame. */
   torn(): boolean;
 }
 

@@ -1,24 +1,24 @@
-/** RIFF/WAVE headers. Sizes of a stream are not known when its header is written: 0xFFFFFFFF says so. */
+/** RIFF/WAVE headers. The sizes of a stream are unknown when its header is written, which 0xFFFFFFFF indicates. */
 
 export const UNKNOWN_SIZE = 0xffff_ffff;
 
-/** Streaming writers put 0 or a huge number where the size belongs; espeak-ng writes 0x7ffff000. */
+/** Streaming writers put 0 or a huge number in place of the size; espeak-ng writes 0x7ffff000. */
 const PLACEHOLDER_FROM = 0x7fff_0000;
 const LONGEST_HEADER = 65_536;
 
 export interface WavFacts {
-  /** Where the sound begins. */
+  /** Start of the sound. */
   readonly headerBytes: number;
-  /** 1 is integer samples, 3 floating point. */
+  /** 1 means integer samples, 3 floating point. */
   readonly encoding: number;
   readonly channels: number;
   readonly sampleRate: number;
   readonly bitsPerSample: number;
-  /** Undefined when the header holds a placeholder. */
+  /** Undefined if the header has a placeholder. */
   readonly dataBytes: number | undefined;
 }
 
-/** Reads the header at the beginning of `bytes`; `more` when it is not complete yet, `invalid` when it is no WAV. */
+/** Reads the header at the beginning of `bytes`; `more` if it is incomplete, `invalid` if it is not a WAV. */
 export function readWavHeader(bytes: Uint8Array): WavFacts | 'more' | 'invalid' {
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (!'RIFF'.startsWith(view.toString('latin1', 0, 4))) return 'invalid';
@@ -54,7 +54,7 @@ function readFormat(view: Buffer, at: number): Omit<WavFacts, 'headerBytes' | 'd
   };
 }
 
-/** A 44-byte header for 16-bit mono sound; `dataBytes` undefined makes the header of a stream. */
+/** Creates a 44-byte header for 16-bit mono sound; with `dataBytes` undefined, the header of a stream. */
 export function wavHeader(sampleRate: number, dataBytes?: number): Buffer {
   const header = Buffer.alloc(44);
   header.write('RIFF', 0, 'latin1');
@@ -72,7 +72,7 @@ export function wavHeader(sampleRate: number, dataBytes?: number): Buffer {
   return header;
 }
 
-/** A copy of a header with both sizes set; `dataBytes` undefined says that they are not known. */
+/** Copies a header with both sizes set; `dataBytes` undefined marks them as unknown. */
 export function withWavSizes(header: Uint8Array, dataBytes: number | undefined): Buffer {
   const copy = Buffer.from(header);
   copy.writeUInt32LE(dataBytes === undefined ? UNKNOWN_SIZE : copy.length - 8 + dataBytes, 4);
@@ -80,7 +80,7 @@ export function withWavSizes(header: Uint8Array, dataBytes: number | undefined):
   return copy;
 }
 
-/** A complete WAV whose header has its true size; one that already has it is returned as it is. */
+/** Returns a complete WAV with its true size in the header; unchanged if it already has it. */
 export function mendWav(wav: Buffer): Buffer {
   const facts = readWavHeader(wav);
   if (typeof facts === 'string' || facts.dataBytes !== undefined) return wav;

@@ -22,11 +22,14 @@ import { withFigures } from '../../../support/pages/medical-page.ts';
 
 const PAGE = new URL('../../../../docs/plugins/medical-figures.md', import.meta.url);
 
-/** What the part of the set that the rules were written with must reach in every language. */
+/** Minimum recall in every language on the part of the set that the rules were written with. */
 const FLOORS = Object.freeze({ emergency: 0.9, dose: 0.95 });
 const CEILINGS = Object.freeze({ harmless: 0.05, dose_harmless: 0.05 });
 
-/** How many of the harmless phrasings raise an alarm at most, and how many emergencies are found at least: measured, near what is aimed at. */
+/**
+ * Measured limits close to the aim: the maximum number of alarms for harmless phrasings, and the minimum number of
+ * found emergencies.
+ */
 const HELD = Object.freeze({
   'blind-3-held': { en: [6, 20], de: [2, 20], fr: [4, 19], es: [2, 21], it: [5, 21] },
   'strangers-held': { en: [1, 34], de: [1, 30], fr: [4, 32], es: [5, 31], it: [1, 32] },
@@ -41,13 +44,13 @@ const HARMLESS = Object.freeze({
   'others-held': { en: 102, de: 94, fr: 108, es: 109, it: 105 },
 });
 
-/** Those of which no word went into the lexicons. */
+/** Sets without any word in the lexicons. */
 const CLEAN = ['blind-3-held', 'strangers-held', 'fresh-held'] as const;
 
-/** Of these: the aim is 5 % in each language, which German reaches. */
+/** Maximum alarm rates on these sets. The aim is 5 % in each language, which German reaches. */
 const MOST_ALARMS = Object.freeze({ en: 0.066, de: 0.05, fr: 0.09, es: 0.082, it: 0.066 });
 
-/** Sentences that have a word of a harmless context, and somebody who needs help. */
+/** Sentences with a word of a harmless context, about a person who needs help. */
 const STILL_URGENT = Object.freeze([
   'The leaflet says at most four and I took thirty of the tablets.',
   'I took 30 paracetamol and the leaflet says max 8.',
@@ -73,7 +76,7 @@ const STILL_URGENT = Object.freeze([
   'In caso di emergenza chi chiamo? Mio figlio non respira.',
 ]);
 
-/** An object with these properties and no others; the last ones may be missing. */
+/** Object schema with these properties and no others; the last `optional` ones may be missing. */
 const closed = (properties: Readonly<Record<string, object>>, optional = 0): object => ({
   type: 'object',
   properties,
@@ -93,7 +96,7 @@ function testExamples(
     ...boundary,
   ];
   for (const [text, expected] of all) {
-    it(`${id} says ${expected ? 'yes' : 'no'} to "${text}"`, () => {
+    it(`${id} ${expected ? 'matches' : 'does not match'} "${text}"`, () => {
       expect(holds(text)).to.equal(expected);
     });
   }
@@ -192,7 +195,7 @@ describe('the figures of the medical rules', () => {
   }
 
   for (const style of ['family', 'hypothetical'])
-    it(`raise at most 5 % false alarms on what is ${style}, and miss no more of its emergencies than of others (E24)`, () => {
+    it(`raise at most 5 % false alarms on ${style} phrasings, and miss no more emergencies there than elsewhere (E24)`, () => {
       const own = measured.filter((one) => one.style === style);
       expect(own.filter(({ kind }) => kind === 'harmless')).to.have.length.above(25);
       expect(shareFound(own.filter(({ kind }) => kind === 'harmless'))).to.be.at.most(CEILINGS.harmless);
@@ -224,7 +227,7 @@ describe('the figures of the medical rules', () => {
       });
 
   for (const language of LANGUAGES)
-    it(`find 90 % of the emergencies in ${language} of all that nobody has mended them by, with few false alarms (E24)`, () => {
+    it(`find 90 % of the emergencies in ${language} of all parts not used for fixes, with few false alarms (E24)`, () => {
       const own = CLEAN.flatMap(measurePart).filter((one) => one.language === language);
       expect(shareFound(own.filter(({ kind }) => kind === 'emergency'))).to.be.at.least(FLOORS.emergency);
       expect(shareFound(own.filter(({ kind }) => kind === 'harmless'))).to.be.at.most(MOST_ALARMS[language]);
@@ -239,7 +242,7 @@ describe('the figures of the medical rules', () => {
     expect(once.filter((one) => !one.found).map(({ id }) => id)).to.deep.equal([]);
   });
 
-  it('keep phrasings that are held apart from those that the weights are found with: no text is in both', () => {
+  it('separate held phrasings from those that the weights are trained with: no text is in both', () => {
     const texts = (part: Part) => readPart(part).map(({ text }) => text);
     const dev = new Set(DEVELOPED.flatMap(texts));
     for (const part of HELDS) {
@@ -270,7 +273,7 @@ describe('the figures of the medical rules', () => {
       expect(danger.filter((text) => !isFound(text))).to.deep.equal([]);
     });
 
-  it('stand in docs/plugins/medical-figures.md as npm run medical writes them', () => {
+  it('are in docs/plugins/medical-figures.md as npm run medical writes them', () => {
     const page = readFileSync(PAGE, 'utf8');
     expect(page).to.equal(withFigures(page));
   });

@@ -5,7 +5,7 @@ import { RULES } from '../../../../plugins/agents/medical/rules/index.ts';
 
 const ids = (text: string, patient: Patient = {}) => screen(text, patient).flags.map(({ id }) => id);
 
-/** Vignettes in which a rule must hold. */
+/** Vignettes in which a rule must match. */
 const FLAGGED: readonly (readonly [flag: string, text: string, patient?: Patient])[] = [
   ['chest_pain', 'I have had chest pain since this morning and my left arm aches.'],
   [
@@ -153,7 +153,7 @@ const FLAGGED: readonly (readonly [flag: string, text: string, patient?: Patient
   ['diabetic_ketoacidosis', 'diabetic, vomiting, breath smells like acetone'],
 ];
 
-/** Near misses: words of a danger sign where there is none. */
+/** Near misses: words of a danger sign without a danger. */
 const CLEAR: readonly string[] = [
   'I have a runny nose and a mild cough.',
   'No chest pain, no shortness of breath, just a cough.',
@@ -220,7 +220,7 @@ const CLEAR: readonly string[] = [
   'fever 38 in my 4 year old',
 ];
 
-/** What a rule finds a word of, and what is said around it weighs against an emergency. */
+/** Texts with a word of a rule whose context speaks against an emergency. */
 const OUTWEIGHED = Object.freeze([
   'The kids are poisoning me with their cooking experiments, ha. Seriously though, how long does cooked rice keep in the fridge?',
   'They want to do a CT of my aorta in the autumn, just a routine check every 2 years. Is the dye safe with metformin?',
@@ -230,14 +230,14 @@ const OUTWEIGHED = Object.freeze([
   'Volo Roma-Tokyo, a 60 anni le calze elastiche servono?',
 ]);
 
-/** No rule finds it, and its signs weigh together. */
+/** No single rule matches; the combined weights of the signs do. */
 const TOGETHER = Object.freeze([
   'Mein Mann hat gespritzt und nichts gegessen, er schlägt um sich, ist klatschnass und das Gerät zeigt 31 an',
   'Papi s’est trompé et a pris la semaine entière de son pilulier, il a le pouls à 36 et il s’endort',
   'Devo stare seduta sul letto perché sdraiata annego, sento gorgogliare e mi viene su schiuma rosa. Sono cardiopatica, 82 anni.',
 ]);
 
-/** Found by weights alone once, and missed by others that were found later: now a rule has them. */
+/** First found by weights alone, and missed in later variants; now a rule covers them. */
 const RULED = Object.freeze([
   'Baby 5 weeks, grunting when she breathes and stops for some seconds then starts again, I am scared',
   'pantorrilla hinchada dsd el viaje, ahora pinchazo al respirar y tosí sangre',
@@ -251,13 +251,13 @@ describe('agents/medical/screen', () => {
     });
 
   for (const text of OUTWEIGHED)
-    it(`tells nothing of what a rule finds in "${text}"`, () => {
+    it(`reports no finding of a rule in "${text}"`, () => {
       expect(findSigns(text).found).to.not.deep.equal([]);
       expect(ids(text)).to.deep.equal([]);
     });
 
   for (const text of TOGETHER)
-    it(`tells of several signs that no rule has in "${text}"`, () => {
+    it(`reports several signs without a rule in "${text}"`, () => {
       expect(findSigns(text).found).to.deep.equal([]);
       expect(ids(text)).to.deep.equal(['signs_together']);
       expect(screen(text).language).to.be.a('string');

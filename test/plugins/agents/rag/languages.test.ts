@@ -17,7 +17,7 @@ import { withRagFigures } from '../../../support/pages/rag-page.ts';
 
 type Floor = Readonly<Record<RagLanguage, number>>;
 
-/** What a change of the search may not fall below: nDCG@10 on the two parts of `test/fixtures/rag`. */
+/** Minimum quality of the search: nDCG@10 on the two parts of `test/fixtures/rag`. */
 const FLOORS: Readonly<Record<'made' | 'held', Floor>> = Object.freeze({
   made: { en: 0.93, de: 0.93, fr: 0.97, zh: 0.94, ja: 0.9 },
   held: { en: 0.97, de: 0.88, fr: 0.99, zh: 0.99, ja: 0.97 },
@@ -70,7 +70,7 @@ describe('search by words in several languages', () => {
     const figures = (text: string) => (text.match(/\b[01]\.\d{3}\b/g) ?? []).map(Number);
     const now = figures(withRagFigures(page, measured, absent));
     expect(figures(page)).to.have.length(now.length).and.above(20);
-    // Node's dictionaries of Chinese and Japanese differ a little between its releases.
+    // Node's dictionaries of Chinese and Japanese differ slightly between releases.
     for (const [at, figure] of figures(page).entries()) expect(figure).to.be.closeTo(now[at] ?? 0, 0.03);
   });
 

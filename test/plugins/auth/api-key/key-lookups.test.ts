@@ -9,10 +9,10 @@ import { createVerifier } from '../../../../plugins/auth/api-key/verify-key.ts';
 const HASH = Buffer.alloc(32, 7);
 const OTHER = Buffer.alloc(32, 8);
 
-/** A verifier on a store with one key, which counts what it is asked. */
+/** Verifier on a store with one key; counts the lookups. */
 function startVerifier() {
   const idBytes = randomBytes(16);
-  /** Keys of one id, each with a secret of its own. */
+  /** Creates keys with the same id and different secrets. */
   const withId = () => createKey((size) => (size === idBytes.length ? idBytes : randomBytes(size)));
   const right = withId();
   const pepper = { id: 'p', hash: (text: string) => (text === right.text ? HASH : OTHER) };
@@ -66,7 +66,7 @@ describe('look-ups of API keys from an address that sends wrong ones (E34)', () 
     expect(asked).to.have.lengthOf(1);
     expect(await verify(right.text, 3_600_000)).to.equal('ann');
     expect(asked).to.have.lengthOf(2);
-    // A wrong secret has the entry read anew; the right one goes on.
+    // A wrong secret causes another read of the entry; the right one still works.
     expect(await verify(withId().text, 7_200_000)).to.equal('too many');
     expect(await verify(right.text, 7_200_000)).to.equal('ann');
   });

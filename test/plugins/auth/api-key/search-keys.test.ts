@@ -10,7 +10,7 @@ const keyOf = (n: number): StoredKey => ({
   version: 0,
 });
 
-/** Uses this much CPU of this process, however busy the machine is. */
+/** Uses this much CPU time of the process, however busy the machine is. */
 function work(ms: number): void {
   const began = process.cpuUsage();
   for (let spent = 0; spent < ms * 1000; ) {
@@ -19,8 +19,8 @@ function work(ms: number): void {
   }
 }
 
-describe('keys that are looked for', () => {
-  it('end a page once that has taken its share of CPU, and go on behind what was looked at (E27)', async () => {
+describe('a search for keys', () => {
+  it('ends a page once it has used its share of CPU, and continues after it (E27)', async () => {
     let lists = 0;
     const list = async (
       _user: string | undefined,

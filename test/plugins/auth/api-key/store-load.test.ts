@@ -7,13 +7,13 @@ const KEYS = '/api/core/api_keys';
 const bearer = 'token:ann';
 
 interface Load {
-  /** How many documents were asked for. */
+  /** Number of document reads. */
   reads: number;
-  /** How many of them at once, at the most. */
+  /** Maximum number of concurrent reads. */
   most: number;
 }
 
-/** A store that counts what is read of its documents; each read takes a turn of the event loop. */
+/** Store that counts reads of its documents; each read takes one turn of the event loop. */
 async function openCounted(): Promise<{ readonly store: Store; readonly load: Load }> {
   const inner = await openMemory();
   const load = { reads: 0, most: 0 };
@@ -67,7 +67,7 @@ describe('API keys of a user who has many', () => {
     expect((await gateway.request('GET', KEYS, { bearer })).body.data).to.have.lengthOf(5);
   });
 
-  it('are deleted, and as many may be made of ten that are asked for at once', async () => {
+  it('are deleted, and the same number may be created of ten concurrent requests', async () => {
     const { store } = await openCounted();
     const gateway = await startKeys(store, { maxKeysPerUser: 5 });
     const made = [];

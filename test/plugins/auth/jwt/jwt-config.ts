@@ -1,7 +1,7 @@
 import type { JwtConfig } from '../../../../plugins/auth/jwt/options.ts';
 import { AUDIENCE, ISSUER } from '../../../support/identity/tokens.ts';
 
-/** A configuration of `auth.jwt` as the loader hands it over: validated, with every default filled in. */
+/** Configuration of `auth.jwt` as the loader returns it: validated, with all defaults. */
 export function jwtConfig(config: Partial<JwtConfig> = {}): JwtConfig {
   return {
     issuer: ISSUER,

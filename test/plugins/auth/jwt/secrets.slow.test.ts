@@ -41,7 +41,8 @@ describe('tokens signed with known secrets', () => {
     const claims = goodClaims();
     for (const [at, secret] of secrets.entries()) {
       const token = signShared(secret, claims);
-      // Public keys take no shared secret at all; a gateway with a secret has to compute each, so it gets every tenth.
+      // Public keys accept no shared secret at all. A gateway with a secret must compute each signature, so it checks
+      // every tenth token.
       for (const by of at % 10 === 0 ? [gateway, shared] : [gateway]) {
         const outcome = await by.authenticate(token).catch((error: GatewayError) => error.code);
         if (outcome !== 'invalid_token') expect.fail(`let through: ${secret}`);

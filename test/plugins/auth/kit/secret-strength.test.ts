@@ -26,7 +26,7 @@ describe('the strength of shared secrets', () => {
   it('is enough for random bytes in any usual spelling', () => {
     for (let i = 0; i < 500; i += 1) {
       for (const encoding of ['hex', 'base64', 'base64url'] as const) {
-        // Looks like any random secret, and is the same in every run.
+        // Looks like a random secret, and is the same in every run.
         const secret = createHash('sha256').update(String(i)).digest().toString(encoding);
         expect(findSecretWeakness(secret), secret).to.equal(undefined);
       }

@@ -7,7 +7,7 @@ import type {
   Plugin,
 } from '../../../../contract/index.ts';
 
-/** The dialect that a plugin registers. */
+/** Returns the dialect that a plugin registers. */
 export function dialectOf(plugin: Plugin, config: object = {}): DialectDefinition {
   let found: DialectDefinition | undefined;
   const api = { dialect: (dialect: DialectDefinition) => (found = dialect), route: () => undefined };
@@ -16,7 +16,7 @@ export function dialectOf(plugin: Plugin, config: object = {}): DialectDefinitio
   return found;
 }
 
-/** A request to a dialect's route: by the end of its path, the first one unless set. */
+/** Request to a dialect's route, selected by the end of its path. Default: the first route. */
 export function inputOf(
   dialect: DialectDefinition,
   body: object,

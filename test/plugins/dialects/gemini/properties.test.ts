@@ -25,7 +25,7 @@ const user = fc
   .oneof(text, fc.tuple(image, fc.oneof(textPart, image, sound)))
   .map((content): ChatMessage => ({ role: 'user', content }));
 
-/** A turn of the model with or without calls, and the results of those. */
+/** Turn of the model with or without calls, and the results of the calls. */
 const turn = fc
   .record({
     content: fc.option(text, { nil: null }),
@@ -65,7 +65,7 @@ const turn = fc
     return [said, ...results];
   });
 
-/** A conversation as it is in the canonical form: the user begins, and has the last word. */
+/** Conversation in the canonical form: its first and last messages are the user's. */
 const conversations = fc
   .tuple(fc.option(text, { nil: undefined }), user, fc.array(fc.tuple(turn, user), { maxLength: 4 }))
   .map(([system, first, turns]): ChatMessage[] => [
@@ -110,8 +110,8 @@ const content = fc.record(
   { requiredKeys: [] },
 );
 
-describe('a body that the schema takes', () => {
-  it('is read as a request that OpenAI’s schema takes, or refused as the caller’s', () => {
+describe('a body that is valid by the schema', () => {
+  it('is read as a valid request by OpenAI’s schema, or refused as the caller’s error', () => {
     fc.assert(
       fc.property(
         fc.array(content, { minLength: 1, maxLength: 5 }),
@@ -162,7 +162,7 @@ const chunks = fc.array(
 );
 
 describe('any sequence of chunks', () => {
-  it('is written as responses with whole parts, each candidate with one end in the last of them', () => {
+  it('is written as responses with complete parts, each candidate with one end in the last one', () => {
     fc.assert(
       fc.property(chunks, fc.boolean(), (sequence, sse) => {
         const input = inputOf(

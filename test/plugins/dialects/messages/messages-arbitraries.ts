@@ -8,7 +8,9 @@ import type {
   ToolCall,
 } from '../../../../contract/index.ts';
 
-/** Arbitrary conversations that the Messages format can say, how it says them, and arbitrary streams of chunks. */
+/**
+ * Arbitrary conversations that the Messages format can represent, their form in it, and arbitrary streams of chunks.
+ */
 
 const text = fc.oneof(fc.string({ minLength: 1, maxLength: 12 }), fc.constantFrom('Hi', '__proto__', 'x-a: b\n'));
 const cache = fc.constantFrom(
@@ -38,7 +40,7 @@ const detail: fc.Arbitrary<ReasoningDetail> = fc.oneof(
   text.map((data) => ({ kind: 'encrypted' as const, data: `E${data}`, format: 'anthropic' })),
 );
 
-/** An assistant's blocks in any order, and the results of its calls. */
+/** Blocks of an assistant in any order, and the results of its calls. */
 const exchange = fc
   .tuple(
     fc.array(detail, { maxLength: 2 }),
@@ -71,7 +73,7 @@ const exchange = fc
     return [message, ...ids.map((id): ChatMessage => ({ role: 'tool', tool_call_id: id, content }))];
   });
 
-/** An interleaving of kinds; within a kind the order stays. */
+/** Interleaves the kinds; the order within a kind stays. */
 function shuffled(usual: readonly string[], lots: readonly number[]): readonly string[] {
   const kinds = ['reasoning', 'content', 'tool'].map((kind) => usual.filter((entry) => entry.startsWith(kind)));
   const order: string[] = [];
@@ -83,7 +85,7 @@ function shuffled(usual: readonly string[], lots: readonly number[]): readonly s
   return order;
 }
 
-/** A conversation in its canonical form. */
+/** Conversation in its canonical form. */
 export const conversations: fc.Arbitrary<readonly ChatMessage[]> = fc
   .tuple(
     fc.option(fc.oneof(text, fc.array(textPart, { minLength: 1, maxLength: 2 })), { nil: undefined }),
@@ -123,7 +125,7 @@ const delta: fc.Arbitrary<ChatDelta> = fc.oneof(
     })),
 );
 
-/** Chunks of a stream in any sequence, its end among them or not. */
+/** Chunks of a stream in any order, with or without an end. */
 export const chunkSequences: fc.Arbitrary<readonly ChatChunk[]> = fc.array(
   fc.tuple(delta, fc.constantFrom(null, null, null, 'stop' as const, 'length' as const), fc.nat(9)).map(
     ([one, finish_reason, index]): ChatChunk => ({

@@ -21,7 +21,7 @@ export function messagesInput(
   return { body, params: {}, query: {}, headers, route: ROUTE };
 }
 
-/** What the dialect makes of a body with these fields. */
+/** Result of the dialect for a body with these fields. */
 export function readMessagesBody(
   fields: Partial<MessagesRequest>,
   headers: Readonly<Record<string, string>> = {},
@@ -29,7 +29,7 @@ export function readMessagesBody(
   return readMessages(messagesInput(messagesBody(fields), headers));
 }
 
-/** What the dialect knows when it writes; `seal` marks what it was given. */
+/** Context for writing a response; `seal` marks its input. */
 export function messagesContext(
   fields: Partial<MessagesRequest> = {},
   request: Partial<ChatRequest> = {},

@@ -2,7 +2,10 @@ import type { ChatMessage, ContentPart, ReasoningDetail } from '../../../../cont
 import type { Block, MessagesMessage } from '../../../../plugins/formats/anthropic/types.ts';
 import { messagesBody } from './messages-dialect.ts';
 
-/** A canonical conversation as a client of the Messages format sends it: results of one turn together. */
+/**
+ * Converts a canonical conversation to the form that a client of the Messages format sends, with the results of one
+ * turn in one message.
+ */
 export function writeMessagesBody(conversation: readonly ChatMessage[]) {
   const messages: MessagesMessage[] = [];
   let system: string | readonly Block[] | undefined;

@@ -9,7 +9,7 @@ import { frameOf, OPCODE, RawWebSocket } from '../../../support/clients/raw-webs
 import { createSilentLog } from '../../../support/log.ts';
 import { until } from '../../../support/wait.ts';
 
-/** A dialect that says how many bytes a message had, and posts nothing. */
+/** Dialect that returns the byte length of a message without a request. */
 const dialect = {
   connect: () => ({
     read: (message: object) => ({ events: [{ size: JSON.stringify(message).length }] }),
@@ -38,7 +38,7 @@ describe('the memory of websockets', () => {
         trustProxy: 0,
         find: (path: string) => ({ path, handler: (upgrade: Upgrade) => sockets.take(upgrade) }),
       },
-      // The key says whose it is: `account-user-number`.
+      // The key contains its identity: `account-user-number`.
       async authenticate({ headers }: http.IncomingMessage) {
         const keyId = String(headers.authorization).replace('Bearer ', '');
         const [account = '', userId = ''] = keyId.split('-');
@@ -62,7 +62,7 @@ describe('the memory of websockets', () => {
 
   const open = (key: string): Promise<RawWebSocket> => RawWebSocket.open(url, '/ws', key);
 
-  /** Whether an account could book so much now. */
+  /** Returns true if an account could book this many bytes now. */
   function hasRoom(account: string, bytes: number): boolean {
     try {
       memory.book(ownerOf({ account }), bytes).release();
@@ -72,8 +72,8 @@ describe('the memory of websockets', () => {
     }
   }
 
-  it('E26: holds what fragments need under their account, closes with 1013 beyond its bound, and gives all back', async () => {
-    // An account alone may have 2 MB: 667,000 bytes that came.
+  it('E26: books the memory of fragments under their account, closes with 1013 over its limit, and releases all', async () => {
+    // A single account may hold 2 MB: 667,000 bytes of messages.
     await start({ bytes: 3_000_000 });
     const peers = await Promise.all(['a-u1-1', 'a-u1-2', 'a-u2-3'].map(open));
     for (const peer of peers) peer.send(`"${'x'.repeat(300_000)}`, { isFinal: false });
@@ -88,7 +88,7 @@ describe('the memory of websockets', () => {
     await until('all is given back', () => hasRoom('a', 2_000_000));
   });
 
-  it('E26: is given back message by message, whatever frames they came in', async () => {
+  it('E26: is released message by message, in any frames', async () => {
     await start({ bytes: 3_000_000 });
     const peer = await open('a-u1-1');
     const text = JSON.stringify({ x: 'x'.repeat(200_000) });
@@ -102,7 +102,7 @@ describe('the memory of websockets', () => {
     peer.socket.destroy();
   });
 
-  it('E26: closes with 1009 for a message that no account has room for, and with 1008 for one that comes too slowly', async () => {
+  it('E26: closes with 1009 for a message that no account has room for, and with 1008 for a slow one', async () => {
     await start({ bytes: 3_000_000, leastRate: { bytes: 5000, everyMs: 200 } });
     const large = await open('a-u1-1');
     large.send(`"${'x'.repeat(900_000)}"`);

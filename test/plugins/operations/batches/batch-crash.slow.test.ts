@@ -7,7 +7,7 @@ import { eventually } from '../../../support/wait.ts';
 import { type BatchVendor, line, message, result, startBatchVendor } from './batch-vendor.ts';
 import { type GoogleVendor, responded, startGoogleVendor } from './google-vendor.ts';
 
-/** 1,000 tokens in and 100 out, at half of this. */
+/** 1,000 tokens in and 100 out, at half the price. */
 const PRICE = { input: 5, output: 30 };
 const COST = 0.004;
 
@@ -16,14 +16,14 @@ interface Vendors {
   readonly google: GoogleVendor;
 }
 
-/** A batch at one vendor: how it begins, and how its results begin to come. */
+/** Batch at one vendor: its start, and the beginning of its results. */
 interface Case {
   readonly requests: number;
   begin(gateway: GatewayProcess, key: string, names: readonly string[]): Promise<unknown>;
   end(vendors: Vendors, names: readonly string[]): void;
 }
 
-/** Sends half of the lines of results, and then nothing more. */
+/** Sends half of the result lines, then stalls. */
 function endHalf({ vendor }: Vendors, results: readonly object[]): void {
   const half = results.slice(0, results.length / 2);
   vendor.cutAt = 100 + half.reduce((sum, each) => sum + JSON.stringify(each).length + 1, 0);
@@ -54,7 +54,7 @@ const CASES: Readonly<Record<string, Case>> = {
     },
     end: (vendors, names) => endHalf(vendors, names.map(message)),
   },
-  // All results come at once: so many that it takes seconds to charge them.
+  // All results arrive at once; there are so many that charging them takes seconds.
   Google: {
     requests: 2000,
     begin({ url }, apiKey, names) {
@@ -95,7 +95,7 @@ describe('a batch whose gateway is killed while it is settled', () => {
   });
 
   for (const [name, { requests, begin, end }] of Object.entries(CASES))
-    it(`is charged once for each request by the gateway that comes after it, at ${name}`, async () => {
+    it(`is charged once for each request by the next gateway, at ${name}`, async () => {
       const books = () => gateways.command('accounts', 'show', 'local');
       const names = Array.from({ length: requests }, (_, at) => `line-${at}`);
       await gateways.command('accounts', 'credit', 'local', '20');

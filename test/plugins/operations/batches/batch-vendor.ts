@@ -4,19 +4,21 @@ import { answer, startScriptedUpstream } from '../../../support/vendors/scripted
 // biome-ignore lint/suspicious/noExplicitAny: bodies are looked into, whatever their shape
 export type Loose = any;
 
-/** A vendor with files and batches as OpenAI and Anthropic publish them; what comes of a batch is told by `end`. */
+/**
+ * Vendor with files and batches in the published formats of OpenAI and Anthropic; `end` sets the results of a batch.
+ */
 export interface BatchVendor {
   readonly url: string;
   readonly upstream: ScriptedUpstream;
-  /** What was uploaded, by id. */
+  /** Uploaded files by id. */
   readonly files: ReadonlyMap<string, string>;
   /** Batches by id. */
   readonly batches: Map<string, Loose>;
-  /** How often each method and path was asked for. */
+  /** Number of requests per method and path. */
   asked(what: string): number;
-  /** Sends the results of a batch up to here, and no further; undefined sends them whole. */
+  /** Cuts the results of a batch at this byte; undefined sends them whole. */
   cutAt: number | undefined;
-  /** Ends a batch with these lines of results. */
+  /** Ends a batch with these result lines. */
   end(id: string, lines: readonly (object | string)[], status?: string): void;
   close(): Promise<void>;
 }
@@ -122,13 +124,13 @@ export async function startBatchVendor(): Promise<BatchVendor> {
   return vendor;
 }
 
-/** A line of a file of requests. */
+/** Line of a request file. */
 export const line = (custom_id: string, body: object = {}, url = '/v1/chat/completions'): Loose => ({
   ...{ custom_id, method: 'POST', url },
   body: { model: 'openai/gpt-5.5', max_tokens: 100, messages: [{ role: 'user', content: 'Hi' }], ...body },
 });
 
-/** A line of a file of results. */
+/** Line of a result file. */
 export const result = (custom_id: string, usage: object | undefined = use(1000, 100), status_code = 200): Loose => ({
   ...{ id: `batch_req_${custom_id}`, custom_id, error: null },
   response: {
@@ -141,7 +143,7 @@ export const result = (custom_id: string, usage: object | undefined = use(1000, 
   },
 });
 
-/** A line of results of Anthropic's. */
+/** Result line in Anthropic's format. */
 export const message = (custom_id: string): object => ({
   custom_id,
   result: {

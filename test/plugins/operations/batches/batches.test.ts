@@ -9,7 +9,7 @@ import { type BatchVendor, type Loose, line, message, result, startBatchVendor, 
 
 const TIERS = { priority: { input: 10, output: 60 } };
 const PRICE = { input: 5, output: 30, cached_input: 0.5, service_tiers: TIERS };
-/** 1,000 tokens in and 100 out, at half of that. */
+/** 1,000 tokens in and 100 out, at half the price. */
 const COST = '0.004';
 
 describe('batches at vendors', () => {
@@ -116,9 +116,9 @@ describe('batches at vendors', () => {
     expect(vendor.asked(`DELETE /v1/files/${vendor.batches.get(id).input_file_id}`)).to.equal(1);
   });
 
-  it('reserve what their lines may come to at half the price, and are charged by what each response used', async () => {
+  it('reserve the maximum of their lines at half the price, and are charged by the usage of each response', async () => {
     const { client, batch, user, id } = await begin([line('a'), line('b'), line('c')]);
-    // 100 tokens out at 15 dollars a million, and what was estimated of the prompt at 2.50, for each of three.
+    // 100 tokens out at 15 dollars per million, plus the estimated prompt at 2.50, for each of three.
     const before = await books(user);
     expect(Number(before.held)).to.be.within(3 * 0.0015, 3 * 0.0016);
     expect(before.spent).to.equal('0.00');
@@ -141,7 +141,7 @@ describe('batches at vendors', () => {
     expect(await books(user)).to.include({ held: '0.00', spent: `${COST}` });
   });
 
-  it('are refused where the balance does not cover them', async () => {
+  it('are refused if the balance does not cover them', async () => {
     const { key } = await newKey('0.001');
     const client = gateway.openai(key);
     const file = await upload(client, [line('a'), line('b')]);
@@ -196,7 +196,7 @@ describe('batches at vendors', () => {
       expect(error.status).to.equal(status);
     }
     expect(vendor.asked('POST /v1/files')).to.equal(uploads);
-    // A tool that a client sends by its own default is left out and told, as in a response by itself.
+    // A client's default tool is dropped and reported, as in a single response.
     await upload(client, [responses('w', web)]);
     expect([...vendor.files.values()].at(-1))
       .to.include('"/v1/responses"')
@@ -218,7 +218,7 @@ describe('batches at vendors', () => {
     ).to.match(/`purpose` must be `batch`/);
   });
 
-  it('that are cancelled or expire are charged for what was responded to', async () => {
+  it('that are cancelled or expire are charged for their responses', async () => {
     const { client, batch, user, id } = await begin([line('a'), line('b')]);
     expect((await client.batches.cancel(batch.id)).status).to.equal('cancelling');
     vendor.end(id, [result('a')], 'cancelled');
@@ -234,7 +234,7 @@ describe('batches at vendors', () => {
     const { client, batch, user, id } = await begin([line('a')]);
     const known = vendor.batches.get(id);
     vendor.batches.delete(id);
-    // Its vendor may know it again.
+    // The reservation stays, because the vendor may find the batch again.
     expect((await failure(client.batches.retrieve(batch.id))).status).to.be.greaterThan(399);
     expect((await books(user)).held).to.not.equal('0.00');
     vendor.batches.set(id, { ...known, expires_at: Math.floor(Date.now() / 1000) - 7200 });
@@ -246,7 +246,7 @@ describe('batches at vendors', () => {
     expect(await books(user)).to.include({ held: '0.00', spent: '0.00' });
   });
 
-  it('with hostile results are charged each line once, and what cannot be read as it was held', async () => {
+  it('with hostile results are charged once per line, and an unreadable line by its reservation', async () => {
     const { client, batch, user, id } = await begin([line('a'), line('b'), line('c'), line('d')]);
     const held = Number((await books(user)).held) / 4;
     const silent = result('b', undefined);
@@ -255,7 +255,7 @@ describe('batches at vendors', () => {
     await client.batches.retrieve(batch.id);
     const { spent, held: left } = await books(user);
     expect(left).to.equal('0.00');
-    // One by its usage, one that told none, and one for the line that is none.
+    // One line is charged by its usage, one without usage and one invalid line by estimate.
     expect(Number(spent)).to.be.closeTo(0.004 + 2 * held, 1e-9);
     expect(gateway.logText()).to.include('a provider sent results twice');
   });
@@ -295,7 +295,7 @@ describe('batches at vendors', () => {
     expect((await failure(upload(client, [other]))).message).to.match(/Line 1: .*no batches/);
   });
 
-  it('that Azure has no results of have none, and cost nothing', async () => {
+  it('without results at Azure have none, and cost nothing', async () => {
     const { client, batch, user, id } = await begin([line('a', { model: 'azure/gpt-5.5-batch' })]);
     vendor.end(id, [], 'Failed');
     Object.assign(vendor.batches.get(id), { output_file_id: '', error_file_id: '' });
@@ -303,7 +303,7 @@ describe('batches at vendors', () => {
     expect(await books(user)).to.include({ held: '0.00', spent: '0.00' });
   });
 
-  it('are looked at by the gateway itself, also when nobody asks', async () => {
+  it('are polled by the gateway itself, also without requests', async () => {
     const quick = await startGateway({
       billing: 'enforce',
       providers: { openai: { apiKey: 'sk-x', baseUrl: `${vendor.url}/v1`, prices: { 'gpt-5.5': PRICE } } },
@@ -320,7 +320,7 @@ describe('batches at vendors', () => {
     }
   });
 
-  it('are refused where a guardrail looks at responses, which do not come by it', async () => {
+  it('are refused if a guardrail checks responses, which do not pass through it', async () => {
     const guarded = await startGateway({
       providers: { openai: { apiKey: 'sk-x', baseUrl: `${vendor.url}/v1`, prices: { 'gpt-5.5': PRICE } } },
       policies: { words: { words: ['secret plan'] } },
@@ -336,7 +336,7 @@ describe('batches at vendors', () => {
     }
   });
 
-  it('G66: have every line read by guardrails of requests, also what only a body of the vendor’s format has', async () => {
+  it('G66: have every line read by guardrails of requests, also texts that only a body of the vendor’s format has', async () => {
     const anthropic = { apiKey: 'sk-ant-x', baseUrl: vendor.url, prices: { 'claude-opus-5': PRICE } };
     const guarded = await startGateway({
       providers: {
@@ -363,7 +363,7 @@ describe('batches at vendors', () => {
     }
   });
 
-  it('G66: are refused where a model judges each request', async () => {
+  it('G66: are refused if a model judges each request', async () => {
     const guarded = await startGateway({
       providers: { openai: { apiKey: 'sk-x', baseUrl: `${vendor.url}/v1`, prices: { 'gpt-5.5': PRICE } } },
       policies: { topics: { model: 'openai/gpt-5.5', denied: ['law'] } },
@@ -415,7 +415,7 @@ describe('batches at vendors', () => {
     const { id } = await client.messages.batches.create({ requests });
     const [name = '', known] = [...vendor.batches].at(-1) ?? [];
     vendor.batches.delete(name);
-    // Anthropic may know it again.
+    // The reservation stays, because Anthropic may find the batch again.
     expect((await failure(client.messages.batches.retrieve(id))).status).to.be.greaterThan(399);
     expect((await books(user)).held).to.not.equal('0.00');
     vendor.batches.set(name, { ...known, expires_at: new Date(Date.now() - 7_200_000).toISOString() });
@@ -448,7 +448,7 @@ describe('batches at vendors', () => {
     expect(error.status).to.equal(403);
   });
 
-  it('cost a part of every rate and all of every fee, or what their price says of batches', () => {
+  it('cost a part of every rate and all of every fee, or the batch price of a model', () => {
     const tiers = [{ input_tokens_above: 10, input: 2, output: 4 }];
     const price = { input: 1, output: 3, cached_input: 0.1, tiers, fees: { searches: 0.01 } };
     expect(batchPrice({ ...price, service_tiers: { flex: { input: 9, output: 9 } } }, 0.5)).to.deep.equal({

@@ -1,11 +1,11 @@
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../../../support/vendors/scripted-upstream.ts';
 import type { Loose } from './batch-vendor.ts';
 
-/** A vendor with batches as Google publishes them: https://ai.google.dev/api/batch-api */
+/** Vendor with batches as documented by Google: https://ai.google.dev/api/batch-api */
 export interface GoogleVendor {
   readonly upstream: ScriptedUpstream;
   readonly batches: Map<string, Loose>;
-  /** Ends the batch that was begun last with these results. */
+  /** Ends the newest batch with these results. */
   end(results: readonly object[], state?: string, successes?: number): string;
 }
 
@@ -46,7 +46,7 @@ export async function startGoogleVendor(): Promise<GoogleVendor> {
   };
 }
 
-/** What came of one request, with its usage. */
+/** Result of one request, with its usage. */
 export const responded = (prompt: number | null = 1000, written = 100): object => ({
   response: {
     candidates: [{ content: { role: 'model', parts: [{ text: 'Hello' }] }, finishReason: 'STOP', index: 0 }],
@@ -56,5 +56,5 @@ export const responded = (prompt: number | null = 1000, written = 100): object =
     }),
   },
 });
-/** What comes of one that failed. */
+/** Result of a failed request. */
 export const failed = { error: { code: 3, message: 'Bad', status: 'INVALID_ARGUMENT' } };

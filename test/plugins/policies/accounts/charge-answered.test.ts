@@ -10,7 +10,7 @@ import { createSilentLog } from '../../../support/log.ts';
 import { eventually } from '../../../support/wait.ts';
 import { makeFaulty } from './charged-calls.ts';
 
-/** Responds itself to all that is not `through`, for 30,000 nano-dollars when it is `dear` and for nothing when it is not. */
+/** Responds to every user except `through`: for 30,000 nano-dollars to `dear`, free of charge to others. */
 const PLUGIN = `export default {
   name: 'canned', kind: 'policy', apiVersion: 1,
   setup(api) {
@@ -29,7 +29,7 @@ const PLUGIN = `export default {
   },
 };`;
 
-describe('the cost that an answer hook gives', () => {
+describe('the cost returned by an answer hook', () => {
   let gateway: TestGateway;
   before(async () => {
     const files = { 'canned.mjs': PLUGIN };
@@ -57,7 +57,7 @@ describe('the cost that an answer hook gives', () => {
     });
 
   for (const stream of [false, true]) {
-    it(`is charged once ${stream ? 'on a stream' : 'for a whole response'}, to the balance, the key's budget and the usage`, async () => {
+    it(`is charged once ${stream ? 'on a stream' : 'for a JSON response'}, to the balance, the key's budget and the usage`, async () => {
       const { key, user } = await createKey('--budget', '0.00001');
       expect(await chat(key, 'dear', stream)).to.equal(200);
       await booksWith(key, 30);
@@ -68,19 +68,19 @@ describe('the cost that an answer hook gives', () => {
       expect(data[0]).to.include({ provider: 'echo', model: 'echo', requests: 1, cost_usd: '0.00003' });
       const keys = await gateway.command<{ data: readonly object[] }>('keys', 'list', '--user', user);
       expect(keys.data[0]).to.include({ spent_usd: '0.00003' });
-      // What was charged counts: the next call that is sent finds nothing left.
+      // The charge counts: the next call that is sent exceeds the balance.
       expect(await chat(key, 'through')).to.equal(402);
       await booksWith(key, 30);
     });
   }
 
-  it('is not owed where it gives none', async () => {
+  it('is not charged if it returns none', async () => {
     const { key } = await createKey();
     expect(await chat(key, 'cheap')).to.equal(200);
     await booksWith(key, 0);
   });
 
-  it('is charged once also when the store is away at first, or its replies are lost', async () => {
+  it('is charged once also when the store is unavailable at first, or its replies are lost', async () => {
     const store = await openMemory();
     const faulty = makeFaulty(store.ledger);
     const queue = createWriteQueue({ log: createSilentLog(), otherwise: 'it is lost', firstPauseMs: 5 });

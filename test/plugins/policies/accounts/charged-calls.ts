@@ -11,10 +11,10 @@ import { setUpAccounts } from '../../../support/plugins/accounts-policy.ts';
 
 const TARGET = { provider: 'one', model: 'm' };
 
-/** How a store fails: before it does what it is told, or after, so that only its answer is lost. */
+/** Failure of a store: before an operation, or after it, so that only the response is lost. */
 export type Fault = 'none' | 'refuses' | 'loses answers';
 
-/** A ledger in front of another that can be made to fail. */
+/** Wraps a ledger so that it can be made to fail. */
 export function makeFaulty(ledger: Ledger): { readonly ledger: Ledger; fault: Fault } {
   const state: { ledger: Ledger; fault: Fault } = { ledger, fault: 'none' };
   const wrapped = Object.entries(ledger).map(([name, method]) => [
@@ -32,19 +32,19 @@ export function makeFaulty(ledger: Ledger): { readonly ledger: Ledger; fault: Fa
 }
 
 export interface CallEnd {
-  /** Whether the provider was sent the call and did not refuse it. */
+  /** True if the provider received the call and did not refuse it. */
   readonly sent: boolean;
-  /** The true cost; undefined when no answer came and nothing is owed. */
+  /** True cost; undefined if no response arrived and nothing is owed. */
   readonly cost: number | undefined;
 }
 
-/** The accounts plugin as a process runs it: its calls go through its hooks, and a crash forgets all of it. */
+/** Accounts plugin of one process: its calls run its hooks, and a crash loses its state. */
 export interface ChargingProcess {
-  /** Admits a call that may cost `estimate`; rejects as the plugin does, with the call finished. */
+  /** Admits a call with this estimate. Rejects like the plugin, after the call was finished. */
   admit(id: string, estimate: number, principal: Principal): Promise<(end: CallEnd) => Promise<void>>;
-  /** Begins what goes on beside calls: sweeping, and forgetting old records. */
+  /** Starts background work: sweeps, and the deletion of old records. */
   ready(): Promise<void>;
-  /** Ends as a process does that has time to: writes what waits. */
+  /** Shuts down gracefully: writes pending data. */
   close(): Promise<void>;
 }
 
@@ -52,7 +52,7 @@ export async function startCharging(
   store: Store,
   ledger: Ledger,
   billing: 'track' | 'enforce',
-  /** What another policy has to say on every call. */
+  /** Refusal by another policy on every call. */
   limit: () => GatewayError | undefined = () => undefined,
   options: { readonly sweepEvery?: string } = {},
 ): Promise<ChargingProcess> {

@@ -8,7 +8,7 @@ import { type CallEnd, type ChargingProcess, type Fault, makeFaulty, startChargi
 const SLOTS = 4;
 const HOUR_MS = 3_600_000;
 
-/** One thing that happens to a gateway, its callers, its provider or its store. */
+/** Event at a gateway, its callers, its provider or its store. */
 type Step =
   | { readonly do: 'call'; readonly slot: number; readonly estimate: number; readonly user: number }
   | { readonly do: 'end'; readonly slot: number; readonly how: 'answered' | 'refused'; readonly share: number }
@@ -67,19 +67,19 @@ interface Running {
 }
 
 interface Totals {
-  /** What must have been charged. */
+  /** Minimum charge. */
   least: number;
-  /** What may have been: calls that died, or were refused, while nobody knew what the store had done. */
+  /** Maximum charge. It includes interrupted or refused calls whose operation in the store has an unknown outcome. */
   most: number;
 }
 
-/** Runs steps against the plugin and the model, then lets the store recover, ends the process and sweeps. */
+/** Runs steps on the plugin and the model, then restores the store, ends the process and sweeps. */
 async function run(steps: readonly Step[], billing: 'track' | 'enforce') {
   const store = await openMemory();
   const faulty = makeFaulty(store.ledger);
   const running = new Map<number, Running>();
   const totals = new Map(USERS.map(({ account }): [string, Totals] => [account, { least: 0, most: 0 }]));
-  /** True costs above the estimate: what a call in flight may take an account over its credit. */
+  /** Costs above the estimate, by which a call in flight may exceed an account's credit. */
   let overruns = 0;
   let doubts = new Map<string, number>();
   let gateway: ChargingProcess = await startCharging(store, faulty.ledger, billing);
@@ -103,7 +103,7 @@ async function run(steps: readonly Step[], billing: 'track' | 'enforce') {
       } catch (error) {
         const code = isGatewayError(error) ? error.code : String(error);
         expect(code).to.be.oneOf(['insufficient_balance', 'rate_limited', 'store_unavailable']);
-        // Nobody may be charged for it, unless the process dies or the sweeper comes before the store is back.
+        // Not charged, unless the process crashes or the sweeper runs before the store recovers.
         if (faulty.fault === 'loses answers') doubts.set(user.account, (doubts.get(user.account) ?? 0) + step.estimate);
       }
     } else if (step.do === 'end' && known) {
@@ -116,7 +116,7 @@ async function run(steps: readonly Step[], billing: 'track' | 'enforce') {
         continue;
       }
       if (before === 'refuses') {
-        // It waits; when the process dies or the sweeper comes first, it is the estimate instead.
+        // The settlement is pending. If the process crashes or the sweeper runs first, the estimate is charged.
         waiting(known, cost ?? 0);
       } else {
         owe(known.user, cost ?? 0);
@@ -141,7 +141,7 @@ async function run(steps: readonly Step[], billing: 'track' | 'enforce') {
     owe(user, Math.min(estimate, cost), Math.max(estimate, cost));
     overruns += Math.max(0, cost - estimate);
   }
-  /** What the sweeper charged comes right when the call ends, unless the process dies with what waits. */
+  /** A charge by the sweeper is corrected when the call ends, unless the process crashes with a pending settlement. */
   function correct({ user, estimate }: Running, cost: number, isWaiting: boolean): void {
     const change = cost - estimate;
     owe(user, isWaiting ? Math.min(0, change) : change, isWaiting ? Math.max(0, change) : change);
@@ -200,7 +200,7 @@ describe('the accounts policy', () => {
     });
   }
 
-  it('charges exactly what was used when nothing dies', async () => {
+  it('charges exactly the usage without crashes', async () => {
     const calm = STEPS.map((steps) => steps.filter((step) => step.do === 'call' || step.do === 'end'));
     await fc.assert(
       fc.asyncProperty(calm, async (steps) => {
@@ -217,7 +217,7 @@ describe('the accounts policy', () => {
     );
   });
 
-  it('charges what was used, and no refused call, when the store fails now and then', async () => {
+  it('charges the usage, and no refused call, when the store fails intermittently', async () => {
     const shaky = STEPS.map((steps) => steps.filter((step) => step.do !== 'crash' && step.do !== 'sweep'));
     await fc.assert(
       fc.asyncProperty(shaky, async (steps) => {
@@ -232,7 +232,7 @@ describe('the accounts policy', () => {
     );
   });
 
-  describe('beside limits that refuse', () => {
+  describe('with limits that refuse', () => {
     const [ann] = USERS.map(({ budget: _, ...user }) => user) as [Principal];
     const tooMany = () => new GatewayError('rate_limited', 'Too many.', { retryAfterMs: 60_000 });
     const refusedBy = (work: Promise<unknown>) =>
@@ -253,7 +253,7 @@ describe('the accounts policy', () => {
       });
     }
 
-    it('writes nothing to the ledger for a caller who goes on asking', async () => {
+    it('writes nothing to the ledger for a caller’s repeated requests', async () => {
       const store = await openMemory();
       let reservations = 0;
       const reserve = store.ledger.reserve;

@@ -3,7 +3,7 @@ import type { Call, Plan, Principal } from '../../../../contract/index.ts';
 import { type CountedRequest, limitsOf, sourcesOf } from '../../../../plugins/policies/limits/index.ts';
 
 const ANN: Principal = { credential: 'key', userId: 'ann', account: 'ann', keyId: 'k' };
-/** Its input counts 4 tokens for the message and 1 for its text. */
+/** Input of 4 tokens for the message and 1 for its text. */
 const REQUEST = { model: 'm', max_tokens: 10, messages: [{ role: 'user', content: 'four' }] };
 
 function callOf(more: object = {}): Call {
@@ -23,7 +23,7 @@ const counted = (call: Call, plan: Plan | undefined, units: Record<string, numbe
   ({ call, plan: plan && named(plan), estimate: () => ({ units, cost: 0 }) }) satisfies CountedRequest;
 const collectLimits = (request: CountedRequest, half: 'requests' | 'tokens') =>
   limitsOf(request, half, sourcesOf(request.call.principal, request.plan), request.call.targets[0]?.provider);
-/** Both halves: requests when a call comes, tokens when its request is final. */
+/** Both halves: requests at the start of a call, tokens once its request is final. */
 const amountsOf = (call: Call, plan: Plan, units?: Record<string, number>) =>
   (['requests', 'tokens'] as const).flatMap((half) =>
     collectLimits(counted(call, plan, units), half).windows.map(({ key, amount }) => [key, amount]),
@@ -48,7 +48,7 @@ describe('the limits of a call', () => {
     ]);
   });
 
-  it('count what it sends and may get back as tokens', () => {
+  it('count its input and maximum output as tokens', () => {
     expect(amountsOf(callOf(), { tpm: 1000 })).to.deep.equal([['tpm:user:ann', 15]]);
     const newer = callOf({ request: { ...REQUEST, max_completion_tokens: 30 } });
     expect(amountsOf(newer, { tpm: 1000 })).to.deep.equal([['tpm:user:ann', 35]]);
@@ -61,19 +61,19 @@ describe('the limits of a call', () => {
     ]);
   });
 
-  it('count no tokens where an operation has none', () => {
+  it('count no tokens for an operation without any', () => {
     expect(amountsOf(callOf({ request: { model: 'm', input: 'four' } }), { rpm: 5, tpm: 8 }, {})).to.deep.equal([
       ['rpm:user:ann', 1],
     ]);
   });
 
-  it('leave out what a parent call already counts', () => {
+  it('omit limits that a parent call already counts', () => {
     const call = callOf({ skip: new Set(['rpm', 'concurrency']) });
     expect(amountsOf(call, { rpm: 5, tpm: 8 })).to.deep.equal([['tpm:user:ann', 8]]);
     expect(collectLimits(counted(call, { concurrency: 1 }), 'requests').slots).to.deep.equal([]);
   });
 
-  it('are none without a plan and rates of the key', () => {
+  it('are empty without a plan and rates of the key', () => {
     expect(collectLimits(counted(callOf(), undefined), 'requests')).to.include.deep.equal({ windows: [], slots: [] });
   });
 });

@@ -21,7 +21,7 @@ const zone = fc.constantFrom(...ZONES);
 const instant = fc.integer({ min: Date.UTC(2010, 0, 1), max: Date.UTC(2035, 0, 1) });
 const DAY_MS = 86_400_000;
 
-/** The local day by another way than ours: what `en-CA` writes. */
+/** Local day in the format of `en-CA`, independent of our calculation. */
 const dayBy = (name: string, at: number): string =>
   new Intl.DateTimeFormat('en-CA', { timeZone: name, year: 'numeric', month: '2-digit', day: '2-digit' }).format(at);
 
@@ -50,7 +50,7 @@ describe('wall clocks of time zones', () => {
     it(`show ${wall} in ${name} first at ${expected}`, () =>
       expect(new Date(firstInstantOf(name, Date.parse(`${wall}Z`))).toISOString()).to.equal(expected));
 
-  it('show, at the instant that was found for a time, that time or what the clock leaps to', () =>
+  it('show, at the instant found for a time, that time or the one after a clock change', () =>
     fc.assert(
       fc.property(zone, instant, (name, at) => {
         const wall = wallAt(name, at);

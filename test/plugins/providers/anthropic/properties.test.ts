@@ -24,10 +24,10 @@ function idsOf(message: AnthropicMessage | undefined, kind: 'tool_use' | 'tool_r
   });
 }
 
-/** Most of what is refused is refused in every request, so it is taken out to reach the rest. */
+/** Fields that are always rejected are removed, so that the rest is tested. */
 const answerable = chatRequests.map(({ n: _n, ...request }) => request as ChatRequest);
 
-/** What the vendor answers 400 to. */
+/** Rules whose violation the vendor rejects with a 400. */
 function check(body: AnthropicRequest, model: string): void {
   const traits = anthropicTraits(model);
   assert.ok(body.max_tokens >= 1);
@@ -63,7 +63,7 @@ function check(body: AnthropicRequest, model: string): void {
 
 describe('anthropic requests of any kind', () => {
   for (const model of MODELS) {
-    it(`are what ${model} takes, or are refused by name`, () => {
+    it(`are valid for ${model}, or are refused by name`, () => {
       fc.assert(
         fc.property(answerable, fc.boolean(), (request, stream) => {
           const before = JSON.stringify(request);

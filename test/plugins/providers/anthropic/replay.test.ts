@@ -18,7 +18,7 @@ import { assertOpenAi } from '../../../support/formats/openai-schemas.ts';
 const VERCEL = 'vercel-ai/packages/anthropic/src/__fixtures__/';
 const KONG = 'kong-ai-proxy/spec/fixtures/ai-proxy/';
 
-/** A stream that the recorder spliced out of two: it must fail. */
+/** Stream that the recorder spliced from two: it must fail. */
 const SPLICED = 'spliced-message-start.chunks.txt';
 
 function textOf(message: unknown): string {
@@ -26,7 +26,7 @@ function textOf(message: unknown): string {
   return blocks.map(({ type, text }) => (type === 'text' ? text : '')).join('');
 }
 
-/** Some files hold the answers of several steps, one after the other; each was a stream of its own. */
+/** Some files contain the responses of several steps in sequence; each was a separate stream. */
 function answersOf(path: string): readonly (readonly SseEvent[])[] {
   const answers: SseEvent[][] = [[]];
   for (const event of corpusLines(path)) {
@@ -90,7 +90,7 @@ describe('recorded anthropic answers', () => {
     });
   }
 
-  it('belong to requests that say what Kong’s say', () => {
+  it('belong to requests equivalent to Kong’s', () => {
     const input = corpusJson(`${KONG}unit/requests/llm-v1-chat.json`) as ChatRequest;
     const wanted = corpusJson(`${KONG}unit/expected-requests/anthropic/llm-v1-chat.json`) as {
       messages: { role: string; content: string }[];

@@ -7,23 +7,23 @@ import {
 } from '../../../../plugins/stores/kit/versioned-ledger.ts';
 import { budget, NOW, rejectsUnavailable, reservation, settlement } from '../../../conformance/store.ts';
 
-/** Rows as a server has them, which counts what it is asked. */
+/** Rows of a server; counts its requests. */
 class Server {
   readonly rows = new Map<string, StoredRow>();
   readonly commits: LedgerCommit[] = [];
   reads = 0;
-  /** What the sweeper finds, once. */
+  /** Reservations that the sweeper finds, once. */
   expired: LedgerKeys[] = [];
-  /** Runs before a commit is looked at: what another process does in between. */
+  /** Runs before a commit is checked, as a concurrent change by another process. */
   before: (changes: LedgerCommit) => unknown = () => undefined;
-  /** Runs when one was written, before that is told. */
+  /** Runs after a commit was written and before its response. */
   after: () => unknown = () => undefined;
   /** The ledger that asked for its turn. */
   turn: string | undefined;
-  /** Whether a broken connection is replaced. */
+  /** True if a broken connection is replaced. */
   doesReconnect = false;
 
-  /** A ledger of a process of its own. */
+  /** Opens the ledger of a separate process. */
   open(timeoutMs = 1000) {
     const transact = createVersionedLedger({
       ...{ kind: 'fake', timeoutMs, now: () => NOW },
@@ -59,7 +59,7 @@ describe('a ledger of rows with versions', () => {
   const key = budget('key', 100);
   const ask = (requestId: string, amount = 10) => reservation({ account: 'a', requestId, amount, budgets: [key] });
 
-  it('lets a hold be that has not expired, though the sweeper was told so', async () => {
+  it('keeps an unexpired reservation, although it was reported to the sweeper', async () => {
     const server = new Server();
     const ledger = server.open();
     await ledger.credit('a', 'c', 100, 'top-up', NOW);
@@ -74,7 +74,7 @@ describe('a ledger of rows with versions', () => {
     expect(server.accountOf('a')).to.include({ held: 0, spent: 10 });
   });
 
-  it('makes one transaction of what waits at the same time, and a round trip of each when it knows the rows', async () => {
+  it('combines waiting operations in one transaction, with one round trip if the rows are cached', async () => {
     const server = new Server();
     const ledger = server.open();
     await ledger.credit('a', 'c', 100, 'top-up', NOW);
@@ -89,13 +89,13 @@ describe('a ledger of rows with versions', () => {
     expect(server.accountOf('a')).to.include({ balance: 96, held: 96, spent: 4 });
   });
 
-  it('decides again by the rows as they are when another process came before', async () => {
+  it('decides again by the current rows when another process was faster', async () => {
     const server = new Server();
     const [one, other] = [server.open(), server.open()];
     await one.credit('a', 'c', 10, 'top-up', NOW);
     await one.reserve(ask('r1', 5));
     await other.reserve(ask('r2', 5));
-    // It knows that nothing is left, which is no longer so.
+    // Its cache shows an empty balance, which is outdated after the next credit.
     expect(await one.reserve(ask('r3'))).to.deep.equal({ outcome: 'insufficient' });
     await other.credit('a', 'd', 10, 'top-up', NOW);
     expect(await one.reserve(ask('r3'))).to.deep.equal({ outcome: 'held', used: [20] });
@@ -105,7 +105,7 @@ describe('a ledger of rows with versions', () => {
     expect(server.accountOf('a')).to.include({ balance: 10, held: 10, spent: 10, last_entry: 3 });
   });
 
-  it('refuses a change that others come before again and again, and writes nothing of it', async () => {
+  it('refuses a change after repeated conflicts, and writes nothing of it', async () => {
     const server = new Server();
     const [one, other] = [server.open(50), server.open()];
     await one.credit('a', 'first', 10, 'top-up', NOW);
@@ -184,7 +184,7 @@ describe('a ledger of rows with versions', () => {
       expect((await ledger.reserve(ask('held'))).outcome).to.equal('duplicate');
     });
 
-  it('makes a change once that is written while it is tried again', async () => {
+  it('makes a change once if it is written during its retry', async () => {
     const server = new Server();
     const ledger = server.open();
     await ledger.credit('a', 'c', 100, 'top-up', NOW);
@@ -193,7 +193,7 @@ describe('a ledger of rows with versions', () => {
     server.before = (changes: LedgerCommit) => {
       sent.push(changes);
       if (sent.length === 1) throw new Error('the connection was lost');
-      // What was on its way arrives now.
+      // The delayed commit arrives now.
       if (sent.length === 2)
         for (const { id, text } of sent[0]?.rows ?? [])
           server.rows.set(id, { id, version: sent[0]?.version ?? '', text });
@@ -203,7 +203,7 @@ describe('a ledger of rows with versions', () => {
     expect(server.accountOf('a')).to.include({ balance: 100, held: 10 });
   });
 
-  it('refuses a change by what the rows are, not by what it knew of them', async () => {
+  it('refuses a change by the current rows, not by cached ones', async () => {
     const server = new Server();
     const [one, other] = [server.open(), server.open()];
     await one.credit('a', 'all', 9_000_000_000_000_000, 'top-up', NOW);

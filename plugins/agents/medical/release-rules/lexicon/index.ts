@@ -9,12 +9,12 @@ import it from './it.json' with { type: 'json' };
 import medicines from './medicines.json' with { type: 'json' };
 
 /**
- * Names of medicines and parts of such names, for all languages: substances by the endings that the WHO gives to a class
- * (INN stems), and names under which they are sold in Europe and America.
+ * Names of medicines and parts of them for all languages. Substances are matched by the suffixes that the WHO assigns
+ * to a class (INN stems), and brands by their names in Europe and America.
  */
 const MEDICINES = Object.values(medicines).join(', ');
 
-/** What answers say of medicines in each language: the names of medicines are the same for all. */
+/** Vocabulary of answers about medicines by language; names of medicines are shared. */
 export const RELEASE_LEXICONS: Readonly<Record<Language, Lexicon>> = Object.freeze({
   en: withMedicines('en', en),
   de: withMedicines('de', de),
@@ -32,5 +32,5 @@ function withMedicines(language: Language, lexicon: typeof en | typeof fr): Lexi
   };
 }
 
-/** The words for medicines made ready for search. */
+/** Vocabulary of medicines prepared for search. */
 export const RELEASE_COMPILED = compileLexicons(RELEASE_LEXICONS);

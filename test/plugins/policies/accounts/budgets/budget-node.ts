@@ -1,4 +1,4 @@
-/** A node that charges calls on a store, by a clock of the test's own: the books and the budgets, without a gateway around them. */
+/** Node that charges calls on a store, with a clock set by the test: ledger and budgets without a gateway. */
 
 import type { BudgetRule, Call, Outcome, PluginApi, Principal, Store, Target } from '../../../../../contract/index.ts';
 import { LinkedList } from '../../../../../contract/linked-list.ts';
@@ -12,7 +12,9 @@ import { createWriteQueue } from '../../../../../plugins/policies/kit/write-queu
 import { createSilentLog } from '../../../../support/log.ts';
 
 export interface BudgetNode {
-  /** Reserves what the call may cost; the answer settles it at what it did cost. Rejects where it is refused. */
+  /**
+   * Reserves the estimate of a call and returns a function that settles it at its cost. Rejects if the call is refused.
+   */
   call(id: string, estimate: number, by?: Partial<CallBy>): Promise<(cost: number, target?: Target) => Promise<void>>;
   readonly notices: readonly Notice[];
 }
@@ -21,7 +23,7 @@ export interface CallBy {
   readonly principal: Principal;
   readonly tags: readonly string[];
   readonly targets: readonly Target[];
-  /** Gets the headers that the caller is told. */
+  /** Collects the headers for the caller. */
   readonly headers: Map<string, string>;
 }
 
@@ -31,7 +33,11 @@ export function createBudgetNode(store: Store, budgets: readonly BudgetRule[], n
   const log = createSilentLog();
   const told: Notice[] = [];
   const settings = { billing: 'track', plans: {}, budgets, defaultPlan: undefined };
-  const bookApi = { settings, records: createRecordBook(store), audit: async () => {} } as unknown as PluginApi;
+  const bookApi = {
+    settings,
+    books: { records: createRecordBook(store) },
+    operators: { audit: async () => {} },
+  } as unknown as PluginApi;
   const records = createBudgetRecords(bookApi);
   const raises = createAccountRaises(bookApi);
   const book = createBudgetBook({ records, raises, findPlan: () => undefined, firstKeyOf: async (key) => key });
@@ -50,7 +56,7 @@ export function createBudgetNode(store: Store, budgets: readonly BudgetRule[], n
   return {
     notices: told,
     async call(id, estimate, { principal, tags = [], targets = [TARGET], headers = new Map() } = {}) {
-      const api = { estimate: () => ({ units: {}, cost: estimate }) } as unknown as PluginApi;
+      const api = { books: { estimate: () => ({ units: {}, cost: estimate }) } } as unknown as PluginApi;
       const call = {
         ...{
           id,

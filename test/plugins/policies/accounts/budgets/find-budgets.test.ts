@@ -5,7 +5,7 @@ import { createMatcher } from '../../../../../plugins/policies/accounts/budgets/
 const principal: Principal = { credential: 'key', userId: 'ann', account: 'ann' };
 const plan = { name: 'pro', plan: {} };
 
-/** Whether a budget for these calls counts one of ann. */
+/** Returns true if a budget with these conditions counts a call of ann. */
 function counts(of: Partial<BudgetRule>, tags: readonly string[], isPro: boolean): boolean {
   const rule: BudgetRule = { name: 'b', amount: 1, every: 'day', timezone: 'UTC', ...of };
   const matcher = createMatcher([{ rule, raises: [] }]);
@@ -25,7 +25,7 @@ describe('the raise of a budget', () => {
 });
 
 describe('a budget that names several things', () => {
-  it('counts what is of all of them', () => {
+  it('counts calls that match all of them', () => {
     expect(counts({ user: 'ann', tag: 'team=a', plan: 'pro' }, ['team=a'], true)).to.equal(true);
   });
 

@@ -1,4 +1,4 @@
-/** The property that budgets of calendar windows hold exactly, for any store that two nodes share. */
+/** Property: budgets with calendar windows are exact, on any store that two nodes share. */
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { type BudgetRule, isGatewayError, type Store } from '../../../../../contract/index.ts';
@@ -6,19 +6,19 @@ import { createBudgetNode } from './budget-node.ts';
 
 const ZONES = ['Europe/Berlin', 'America/New_York', 'Australia/Lord_Howe', 'Asia/Kolkata', 'UTC'] as const;
 const HOUR_MS = 3_600_000;
-/** By what is spent, and by what other calls hold. */
+/** Refused because of spend, or because of other calls' reservations. */
 const REFUSED: ReadonlySet<string> = new Set(['insufficient_balance', 'rate_limited']);
-/** After it weekdays and leap days fall on the same dates again. */
+/** Period after which weekdays and leap days repeat on the same dates. */
 const CALENDAR_CYCLE_MS = (28 * 365 + 7) * 24 * HOUR_MS;
 
-/** Where clocks change, months end and leap days are: from 2052 to 2058, for stores forget windows that are long over. */
+/** Clock changes, ends of months and leap days from 2052 to 2058, because stores delete windows that ended long ago. */
 const NEAR = [
   ...['2026-03-28T22:00Z', '2026-10-24T22:00Z', '2026-03-08T04:00Z', '2026-11-01T03:00Z'],
   ...['2026-10-03T13:00Z', '2026-04-04T12:00Z', '2024-02-28T20:00Z', '2024-02-29T20:00Z', '2025-12-31T10:00Z'],
   ...['2028-02-29T10:00Z', '2026-01-31T10:00Z', '2030-06-30T20:00Z'],
 ].map((text) => Date.parse(text) + CALENDAR_CYCLE_MS);
 
-/** The period that an instant is in, by the calendar that Intl shows: another way than the product goes. */
+/** Period of an instant according to Intl, independent of the product's calculation. */
 function periodOf({ every, timezone, startsOn }: BudgetRule, instant: number): string {
   const date = new Intl.DateTimeFormat('sv-SE', { timeZone: timezone, dateStyle: 'short' }).format(instant);
   if (every === 'day') return date;
@@ -64,8 +64,8 @@ interface History {
 }
 
 /**
- * Holds that a call passes exactly where all budgets cover it, over changes of clocks, ends of months and leap days, whichever of two
- * nodes it comes to. `stores` are what the two nodes open of one store.
+ * Checks that a call passes exactly if all budgets cover it. The cases include clock changes, ends of months and leap
+ * days, on either of two nodes. `stores` are the two nodes' connections to one store.
  */
 export async function checkSpending(stores: readonly [Store, Store], numRuns: number): Promise<void> {
   let run = 0;
@@ -76,7 +76,7 @@ export async function checkSpending(stores: readonly [Store, Store], numRuns: nu
         start: fc.constantFrom(...NEAR),
         steps: fc.array(step, { minLength: 5, maxLength: 60 }),
       }),
-      // Each history has names of its own, so that one store serves all.
+      // Each history has its own names, so that one store serves all.
       (history) => spend(stores, history, `r${run++}`),
     ),
     { numRuns },

@@ -1,0 +1,72 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import { makeFolder, removeFolders } from '../support/folders.ts';
+import { freePort } from '../support/processes/server-process.ts';
+import { isShown, openShell, readCommands, readFiles, type Shell } from './page-shell.ts';
+
+const CLONE = fileURLToPath(new URL('../..', import.meta.url));
+const FOLDER = path.join(CLONE, 'docs/how-to');
+const PORTS = ['8787', '9001', '9002'] as const;
+
+/** The configuration of the first day, on which the pages work. */
+const CONFIG = readFiles(readFileSync(path.join(CLONE, 'docs/first-day.md'), 'utf8')).get('tollgate.config.yaml') ?? '';
+
+/** A running gateway with two vendors, an operator, a user and three calls, of which the last failed. */
+const SET_UP = [
+  'node $CLONE/examples/vendors.mjs 9001 9002 > vendors.log 2>&1 &',
+  'umask 077; echo north-secret-1 > north.key; echo south-secret-1 > south.key',
+  'tollgate start > gateway.log 2> start.log &',
+  'curl -s --retry 60 --retry-delay 1 --retry-connrefused http://127.0.0.1:8787/readyz',
+  'tollgate keys create --admin --user operator > admin.key; tollgate keys create --user ann --tag team=search > ann.key',
+  'PREFIX=$(cut -c 1-15 ann.key)',
+  `ask() { curl -sS http://127.0.0.1:8787/v1/chat/completions -H "authorization: Bearer $(cat ann.key)" -H 'content-type: application/json' -d '{"model":"north/north-1","max_tokens":500,"messages":[{"role":"user","content":"Hello"}]}'; }`,
+  'ask; ask; curl -sS -X POST http://127.0.0.1:9001/die; ask; curl -sS -X POST http://127.0.0.1:9001/live',
+  // The records are written behind the responses.
+  'for n in $(seq 50); do tollgate calls --json | grep -q provider_unavailable && break; sleep 0.2; done',
+];
+
+describe('the how-to pages', () => {
+  const pages = readdirSync(FOLDER)
+    .map((name) => ({ name, commands: readCommands(readFileSync(path.join(FOLDER, name), 'utf8')) }))
+    .filter(({ commands }) => commands.length > 0);
+
+  after(removeFolders);
+
+  for (const { name, commands } of pages)
+    describe(name, () => {
+      let shell: Shell;
+      let place: (text: string) => string;
+      let isBroken = false;
+
+      before(async () => {
+        const ports = new Map<string, string>();
+        for (const port of PORTS) ports.set(port, String(await freePort()));
+        place = (text) =>
+          text.replaceAll(new RegExp(`\\b(?:${PORTS.join('|')})\\b`, 'g'), (port) => ports.get(port) ?? port);
+        const home = makeFolder({ 'tollgate.config.yaml': place(CONFIG) });
+        const bin = path.join(home, 'bin');
+        mkdirSync(bin);
+        const words = [process.execPath, '--import', import.meta.resolve('tsx/esm'), path.join(CLONE, 'cli/main.ts')];
+        const script = `#!/bin/sh\nexec ${words.map((word) => `'${word}'`).join(' ')} "$@"\n`;
+        writeFileSync(path.join(bin, 'tollgate'), script, { mode: 0o755 });
+        shell = openShell(home, { PATH: `${bin}:${process.env['PATH'] ?? ''}`, HOME: home, CLONE, NO_COLOR: '1' });
+        for (const command of SET_UP) await shell.run(place(command));
+      });
+      afterEach(function () {
+        isBroken ||= this.currentTest?.state === 'failed';
+      });
+      after(() => shell.close());
+
+      for (const { line, command, shown } of commands)
+        it(`line ${line} shows what "${command.split('\n')[0]}" prints`, async function () {
+          // Later commands of a page build on earlier ones.
+          if (isBroken) this.skip();
+          const text = await shell.run(place(command));
+          expect(isShown(text, shown.map(place)), text).to.equal(true);
+        });
+    });
+
+  it('have commands to run', () => expect(pages.length).to.be.greaterThan(12));
+});
