@@ -134,6 +134,10 @@ const MAX_BATCH = 200;
 const MAX_QUEUED = 10_000;
 /** How many rows are remembered. */
 const MAX_KNOWN = 20_000;
+/** Number of changes of one transaction from which the next one waits, so that more changes share it. */
+const LOAD = 4;
+/** Pause between two transactions under load. */
+const SHARED_COMMIT_MS = 2;
 /** How many attempts others come before until a ledger asks for its turn. */
 const TURN_AFTER = 3;
 /** The longest pause before changes that others came before are tried again. */
@@ -142,7 +146,7 @@ const NOT_THERE: Known = Object.freeze({ version: '', row: undefined });
 
 /**
  * Makes `transact` for rows with versions. The changes of this process that wait at the same time are one transaction, one after the
- * other on a draft, so that a hot account is no queue of round trips. Rows that this process wrote are remembered: where no other
+ * other on a draft, so that a hot account is no queue of round trips. Under load a transaction waits 2 ms for more changes. Rows that this process wrote are remembered: where no other
  * process has changed them, a transaction is one round trip. Where one has, nothing is written, and all is decided again by the rows as
  * they are, until there is no time left.
  */
@@ -163,6 +167,7 @@ export function createVersionedLedger(store: VersionedRows): LedgerTables['trans
         forget(known, jobs);
         for (const { reject } of jobs) reject(error);
       }
+      if (jobs.length >= LOAD) await pause(SHARED_COMMIT_MS);
     }
     isBusy = false;
   };

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { CallFacts } from '../../../contract/index.ts';
 import { indexedBy } from '../kit/call-filter.ts';
 import { hourOf } from '../kit/call-rows.ts';
 import { digest } from '../kit/check.ts';
@@ -10,8 +11,9 @@ import { GROUP, type Keys, placeOf } from './calls.ts';
 import { type Connection, defineWrite } from './connection.ts';
 
 /*
- * The journal is a list: `<SHA-1> <JSON>` a row. A script moves rows to the books, the records and the rollup, and removes them. The
- * JSON has texts where Redis counts: Lua would make doubles of numbers.
+ * The journal is a list: `<SHA-1> <JSON>` a row, and behind the JSON a line for each record, which the script writes as it is. A script
+ * moves rows to the books, the records and the rollup, and removes them. The JSON has texts where Redis counts: Lua would make doubles
+ * of numbers.
  */
 
 /** Items of one row: the script that moves it takes about a millisecond. */
@@ -24,13 +26,7 @@ const LONGEST_MS = 800 * 86_400_000;
 type EntryItem = readonly [account: string, line: string];
 
 /** A record, and the lists that name it. `before` are those that name it no longer, null for a record that is new. */
-type RecordItem = readonly [
-  hour: string,
-  id: string,
-  text: string,
-  lists: readonly string[],
-  before: readonly string[] | null,
-];
+type RecordItem = readonly [hour: string, id: string, lists: readonly string[], before: readonly string[] | null];
 
 /** Sums of a group of an hour: [place of the sum, sum] in turn. */
 type SumsItem = readonly [hour: string, group: string, dimensions: string, sums: readonly string[]];
@@ -46,8 +42,8 @@ redis.call('SET', ARGV[2] .. ':journal-moved', string.format('%.0f', now_ms))
 local most, keep, life = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 local function key(...) return ARGV[2] .. ':' .. table.concat({...}, ':') end
 
-local function move_record(record, touched)
-  local hour, id, text, lists, before = unpack(record)
+local function move_record(record, text, touched)
+  local hour, id, lists, before = unpack(record)
   local records, calls = key('records', hour), key('calls', hour)
   if before ~= cjson.null then
     -- A record that is forgotten stays so.
@@ -67,12 +63,13 @@ end
 local function move(row)
   local checksum, data = string.match(row, '^(%x+) (.*)$')
   if redis.sha1hex(data) ~= checksum then error('damaged') end
-  local items, touched = cjson.decode(data), {}
+  local line = string.gmatch(data, '[^\\n]+')
+  local items, touched = cjson.decode(line()), {}
   for _, entry in ipairs(items.entries) do
     local book = key('entries', entry[1])
     if redis.call('RPUSH', book, entry[2]) > keep then redis.call('LTRIM', book, -keep, -1) end
   end
-  for _, record in ipairs(items.records) do move_record(record, touched) end
+  for _, record in ipairs(items.records) do move_record(record, line(), touched) end
   for _, group in ipairs(items.rollup) do
     local hour, name, dimensions, sums = unpack(group)
     redis.call('ZADD', key('hours'), hour, hour)
@@ -122,11 +119,13 @@ export function packEnds({ entries, records, rollup }: Pick<LedgerCommit, 'entri
   const length = Math.max(entries.length, records.length, Math.min(rollup.length, 1));
   for (let at = 0; at < length; at += ITEMS_AT_ONCE) {
     const end = at + ITEMS_AT_ONCE;
-    const data = JSON.stringify({
+    const some = records.slice(at, end);
+    const items = JSON.stringify({
       entries: entries.slice(at, end).map(packEntry),
-      records: records.slice(at, end).map(packRecord),
+      records: some.map(packRecord),
       rollup: at === 0 ? rollup.map(packSums) : [],
     });
+    const data = [items, ...some.map(textOf)].join('\n');
     rows.push(`${createHash('sha1').update(data).digest('hex')} ${data}`);
   }
   return rows;
@@ -137,15 +136,19 @@ function packEntry({ account, n, kind, amount, reason, ref, at, balance }: Writt
 }
 
 function packRecord(record: WrittenRecord): RecordItem {
-  const { name, facts, before, cost, at, countedAt, ref } = record;
-  const call = { ...facts, id: ref, account: factText(name), countedAt };
-  const lists = listsOf({ ...call, cost, at });
-  const former = before ? listsOf({ ...before.facts, id: ref, account: call.account, countedAt, cost, at }) : null;
-  return [String(hourOf(at)), idOf(record), `${cost} ${JSON.stringify(call)}`, lists, former];
+  const { facts, before } = record;
+  const former = before ? listsOf(record, before.facts) : null;
+  return [String(hourOf(record.at)), idOf(record), listsOf(record, facts), former];
 }
 
-function listsOf(call: Parameters<typeof indexedBy>[0]): readonly string[] {
-  return indexedBy(call).map(([name, value]) => `${name}:${value}`);
+/** A record as the hash of its hour has it. JSON has no line breaks. */
+function textOf({ facts, ref, name, cost, countedAt }: WrittenRecord): string {
+  return `${cost} ${JSON.stringify({ ...facts, id: ref, account: factText(name), countedAt })}`;
+}
+
+function listsOf({ name, ref, cost, at, countedAt }: WrittenRecord, facts: CallFacts): readonly string[] {
+  const call = { ...facts, id: ref, account: factText(name), cost, at, countedAt };
+  return indexedBy(call).map(([index, value]) => `${index}:${value}`);
 }
 
 function idOf({ at, account, ref }: WrittenRecord): string {
