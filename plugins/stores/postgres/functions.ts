@@ -15,6 +15,8 @@ export const MOVE_LOCK = 7_070_655_084;
 /** Rows of the journal that one transaction moves, fewer when they have more bytes than these. */
 const ROWS_AT_ONCE = 50;
 const BYTES_AT_ONCE = 1_000_000;
+/** Time after which one transaction moves no further row: a busy server takes longer for each. */
+const MOVE_MS = 25;
 
 const SUMS_ADDED = SUM_NAMES.map((name) => `${name} = r.${name} + excluded.${name}`).join(', ');
 const CALL_COLUMNS =
@@ -69,13 +71,15 @@ END $$;
 -- Moves rows of the journal to entries, calls and rollup, oldest first: so many that others hardly wait. One transaction at a time
 -- moves rows; the next ones do not wait for it. A row that cannot be read is set aside.
 CREATE OR REPLACE FUNCTION tollgate.move_journal(deadline double precision, OUT state text, OUT damaged bigint) LANGUAGE plpgsql AS $$
-DECLARE one tollgate.journal; ends json; moved bigint[] := '{}'; size bigint := 0;
+DECLARE one tollgate.journal; ends json; moved bigint[] := '{}'; size bigint := 0; left_ int := ${ROWS_AT_ONCE};
+  ends_at timestamptz := clock_timestamp() + interval '${MOVE_MS} milliseconds';
 BEGIN
   PERFORM tollgate.in_time(deadline);
   damaged := 0;
   IF NOT pg_try_advisory_xact_lock(${MOVE_LOCK}) THEN state := 'busy'; RETURN; END IF;
   FOR one IN SELECT * FROM tollgate.journal ORDER BY n LIMIT ${ROWS_AT_ONCE} LOOP
-    EXIT WHEN size > ${BYTES_AT_ONCE};
+    EXIT WHEN size > ${BYTES_AT_ONCE} OR clock_timestamp() > ends_at;
+    left_ := left_ - 1;
     size := size + octet_length(one.data);
     moved := moved || one.n;
     BEGIN
@@ -99,7 +103,7 @@ BEGIN
   END LOOP;
   -- By their numbers: rows of other transactions that were committed meanwhile may have smaller ones.
   DELETE FROM tollgate.journal WHERE n = ANY (moved);
-  state := CASE WHEN cardinality(moved) = ${ROWS_AT_ONCE} OR size > ${BYTES_AT_ONCE} THEN 'more' ELSE 'done' END;
+  state := CASE WHEN left_ = 0 OR size > ${BYTES_AT_ONCE} OR clock_timestamp() > ends_at THEN 'more' ELSE 'done' END;
 END $$;
 
 -- Forgets up to a thousand calls settled before a time, and from when on the records are whole.
