@@ -69,7 +69,15 @@ export interface LedgerCommit {
   readonly entries: readonly WrittenEntry[];
   readonly records: readonly WrittenRecord[];
   readonly rollup: readonly RollupChange[];
+  /**
+   * Id of this ledger, set when others came before it often. Where the changes do not fit again, nobody else writes for {@link TURN_MS}
+   * or until this ledger did, so that its next attempt fits.
+   */
+  readonly turn?: string | undefined;
 }
+
+/** How long a ledger that others came before often may keep them waiting. */
+export const TURN_MS = 100;
 
 /** What a store does so that {@link createVersionedLedger} makes a `transact` of it. */
 export interface VersionedRows {
@@ -126,6 +134,8 @@ const MAX_BATCH = 200;
 const MAX_QUEUED = 10_000;
 /** How many rows are remembered. */
 const MAX_KNOWN = 20_000;
+/** How many attempts others come before until a ledger asks for its turn. */
+const TURN_AFTER = 3;
 /** The longest pause before changes that others came before are tried again. */
 const LONGEST_PAUSE_MS = 2;
 const NOT_THERE: Known = Object.freeze({ version: '', row: undefined });
@@ -138,6 +148,7 @@ const NOT_THERE: Known = Object.freeze({ version: '', row: undefined });
  */
 export function createVersionedLedger(store: VersionedRows): LedgerTables['transact'] {
   const known = new Map<string, Known>();
+  const parts: Parts = { store, known, id: nextVersion() };
   const queue: Job[] = [];
   let isBusy = false;
 
@@ -146,7 +157,7 @@ export function createVersionedLedger(store: VersionedRows): LedgerTables['trans
       const jobs = queue.splice(0, MAX_BATCH);
       if (known.size > MAX_KNOWN) known.clear();
       try {
-        await settle(store, known, jobs);
+        await settle(parts, jobs);
       } catch (error) {
         // Whether it was written is not known.
         forget(known, jobs);
@@ -180,6 +191,14 @@ function forget(known: Map<string, Known>, jobs: readonly Job[]): void {
   for (const id of jobs.flatMap((job) => idsOf(known, job))) known.delete(id);
 }
 
+/** What the transactions of a ledger share. */
+interface Parts {
+  readonly store: VersionedRows;
+  readonly known: Map<string, Known>;
+  /** Another one for each ledger of each process. */
+  readonly id: string;
+}
+
 /** A commit whose connection broke: it may have been written, or may be in a moment. */
 interface LostCommit {
   readonly version: string;
@@ -190,7 +209,8 @@ interface LostCommit {
  * Settles all jobs in one transaction, tried as often as there is time, and once more when the connection broke: the versions of the
  * rows say whether it was written. Rejects when the store does not take it.
  */
-async function settle(store: VersionedRows, known: Map<string, Known>, all: readonly Job[]): Promise<void> {
+async function settle(parts: Parts, all: readonly Job[]): Promise<void> {
+  const { store, known, id } = parts;
   let jobs = all;
   let lost: LostCommit | undefined;
   const doubtful: Job[] = [];
@@ -217,7 +237,7 @@ async function settle(store: VersionedRows, known: Map<string, Known>, all: read
       }
     });
     if (jobs.length === 0) break;
-    const changes = draft.pack();
+    const changes = { ...draft.pack(), turn: attempt >= TURN_AFTER ? id : undefined };
     try {
       const newer = await store.commit(changes);
       if (!newer) {
@@ -236,7 +256,7 @@ async function settle(store: VersionedRows, known: Map<string, Known>, all: read
   if (doubtful.length === 0) return;
   forget(known, doubtful);
   for (const job of doubtful) job.isDoubtful = true;
-  await settle(store, known, doubtful);
+  await settle(parts, doubtful);
 }
 
 /** Whether a commit was written: each change that writes anything writes its request. */

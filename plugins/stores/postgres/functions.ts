@@ -1,4 +1,5 @@
 import { SUM_NAMES } from '../kit/call-rows.ts';
+import { TURN_MS } from '../kit/versioned-ledger.ts';
 
 // What must be atomic is a function of the database: one round trip, one transaction, rows locked in one order.
 
@@ -30,18 +31,23 @@ BEGIN
   IF now_ms > deadline THEN RAISE EXCEPTION 'late' USING ERRCODE = '${LATE}', DETAIL = floor(now_ms)::bigint::text; END IF;
 END $$;
 
--- Writes rows of the ledger while all rows are of the versions that they were decided by ('' for one that is not there), and appends
--- the ends of calls to the journal. NULL when they are written; else the rows as they are.
+-- Writes rows of the ledger while all rows are of the versions that they were decided by ('' for one that is not there) and it is
+-- nobody else's turn, and appends the ends of calls to the journal. NULL when they are written; else the rows as they are, and it is the
+-- turn of the process that asks for it.
 CREATE OR REPLACE FUNCTION tollgate.change_ledger(deadline double precision, schema_ text, ids text[], versions text[],
-  version_ text, rows_ jsonb, ends_ text) RETURNS jsonb LANGUAGE plpgsql AS $$
+  version_ text, rows_ jsonb, ends_ text, turn_ text) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE found_version text := (SELECT value FROM tollgate.meta WHERE name = 'version'); there bigint; same bigint; written bigint;
+  now_ms double precision := extract(epoch FROM clock_timestamp()) * 1000;
+  owner_ text := (SELECT owner FROM tollgate.turn WHERE until > now_ms);
 BEGIN
   PERFORM tollgate.in_time(deadline);
   IF found_version <> schema_ THEN RAISE EXCEPTION 'another version' USING ERRCODE = '${UNREADABLE}', DETAIL = found_version; END IF;
   SELECT count(*), count(*) FILTER (WHERE l.version = expected.version) INTO there, same
     FROM (SELECT id, version FROM tollgate.ledger WHERE id = ANY (ids) ORDER BY id FOR UPDATE) AS l
     JOIN unnest(ids, versions) AS expected (id, version) ON expected.id = l.id;
-  IF there <> same OR there <> cardinality(array_remove(versions, '')) THEN
+  IF owner_ <> coalesce(turn_, '') OR there <> same OR there <> cardinality(array_remove(versions, '')) THEN
+    INSERT INTO tollgate.turn AS t (owner, until) SELECT turn_, now_ms + ${TURN_MS} WHERE turn_ IS NOT NULL
+      ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, until = excluded.until WHERE t.until <= now_ms;
     RETURN (SELECT coalesce(jsonb_agg(jsonb_build_object('id', id, 'version', version, 'text', row)), '[]')
       FROM tollgate.ledger WHERE id = ANY (ids));
   END IF;
@@ -53,6 +59,7 @@ BEGIN
   GET DIAGNOSTICS written = ROW_COUNT;
   -- Somebody made one that was not there in this moment.
   IF written <> jsonb_array_length(rows_) THEN RAISE EXCEPTION 'conflict' USING ERRCODE = '${CONFLICT}'; END IF;
+  IF owner_ = turn_ THEN UPDATE tollgate.turn SET until = 0 WHERE owner = turn_; END IF;
   IF ends_ IS NOT NULL THEN
     INSERT INTO tollgate.journal (checksum, data) VALUES (sha256(convert_to(ends_, 'UTF8')), ends_);
   END IF;
@@ -217,6 +224,6 @@ export const FUNCTIONS_FOR_6 = `
 CREATE OR REPLACE FUNCTION tollgate.change_ledger(deadline double precision, schema_ text, ids text[], versions text[],
   version_ text, changes jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
 BEGIN
-  RETURN tollgate.change_ledger(deadline, '7', ids, versions, version_, changes -> 'rows', nullif((changes - 'rows')::text, '{}'));
+  RETURN tollgate.change_ledger(deadline, '7', ids, versions, version_, changes -> 'rows', nullif((changes - 'rows')::text, '{}'), NULL);
 END $$;
 `;

@@ -128,10 +128,10 @@ export function createRows(connection: Connection, timeoutMs: number, journal: J
   const read = async (ids: readonly string[]) => (await connection.read('read_ledger', READ, [ids])).map(readStored);
   return {
     ...{ kind: 'postgres', timeoutMs, now: connection.now, reconnected: connection.reconnected, read },
-    commit: async ({ expected, version, rows, ...ends }) => {
+    commit: async ({ expected, version, rows, turn = null, ...ends }) => {
       const ids = [...expected.keys()];
       const packed = packEnds(ends);
-      const values = [String(VERSION), ids, [...expected.values()], version, JSON.stringify(rows), packed];
+      const values = [String(VERSION), ids, [...expected.values()], version, JSON.stringify(rows), packed, turn];
       try {
         const { result } = await connection.write('change_ledger', values);
         if (result !== null) return (result as readonly Row[]).map(readStored);

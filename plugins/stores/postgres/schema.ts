@@ -62,6 +62,10 @@ CREATE TABLE IF NOT EXISTS tollgate.journal (n bigint GENERATED ALWAYS AS IDENTI
 -- Rows of the journal that could not be read.
 CREATE TABLE IF NOT EXISTS tollgate.damaged_journal (n bigint PRIMARY KEY, found_at bigint NOT NULL, checksum bytea, data text);
 
+-- The process whose turn it is to write to the ledger, until that time in Unix milliseconds; at most one row.
+CREATE UNLOGGED TABLE IF NOT EXISTS tollgate.turn (id boolean PRIMARY KEY DEFAULT true CHECK (id), owner text NOT NULL,
+  until double precision NOT NULL);
+
 CREATE TABLE IF NOT EXISTS tollgate.members (name text, member text COLLATE "C", PRIMARY KEY (name, member));
 CREATE UNLOGGED TABLE IF NOT EXISTS tollgate.windows (key text COLLATE "C" PRIMARY KEY, used bigint NOT NULL,
   resets_at bigint NOT NULL) WITH (fillfactor = 50);

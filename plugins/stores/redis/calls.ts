@@ -58,6 +58,8 @@ export function createKeys(prefix: string) {
     journal: `${ledger}:journal`,
     /** Rows of the journal that could not be read. */
     damagedJournal: `${ledger}:damaged-journal`,
+    /** The process whose turn it is to write; absent when anyone may. */
+    turn: `${ledger}:turn`,
     rollup: (hour: number): string => `${ledger}:rollup:${hour}`,
     calls: (at: number): string => `${ledger}:calls:${hourOf(at)}`,
     records: (at: number): string => `${ledger}:records:${hourOf(at)}`,

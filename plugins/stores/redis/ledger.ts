@@ -13,6 +13,7 @@ import {
   readBudgets,
   requestKeysOf,
   type StoredRow,
+  TURN_MS,
   type VersionedRows,
   type WrittenRow,
 } from '../kit/versioned-ledger.ts';
@@ -34,9 +35,10 @@ import { packEnds } from './journal.ts';
  */
 
 /**
- * Compares the versions of rows, and writes while all are as expected. KEYS: the schema of the ledger, its journal. ARGV: deadline,
- * schema, and as JSON, which is one word to send, the key and version of each row ('' for one that is not there) and commands, all of
- * texts; then rows of the journal. The rows as they are when one has another version; else 0.
+ * Compares the versions of rows, and writes while all are as expected and it is nobody else's turn. KEYS: the schema of the ledger, its
+ * journal, whose turn it is. ARGV: deadline, schema, and as JSON, which is one word to send, the key and version of each row ('' for one
+ * that is not there), commands, all of texts, and the process where it asks for its turn; then rows of the journal. The rows as they
+ * are when nothing was written; else 0.
  */
 const COMMIT = defineWrite(`
 local schema = redis.call('GET', KEYS[1])
@@ -46,7 +48,12 @@ for i, row in ipairs(changes.rows) do
   rows[i] = redis.call('GET', row[1]) or ''
   if (string.match(rows[i], '^%S+') or '') ~= row[2] then isStale = true end
 end
-if isStale then return rows end
+local turn = redis.call('GET', KEYS[3])
+if isStale or (turn and turn ~= changes.turn and #rows > 0) then
+  if changes.turn then redis.call('SET', KEYS[3], changes.turn, 'NX', 'PX', ${TURN_MS}) end
+  return rows
+end
+if turn and turn == changes.turn then redis.call('DEL', KEYS[3]) end
 -- The commands at the end: what cannot be written, such as a journal that somebody made another key of, leaves the money as it was.
 if #ARGV > 3 then redis.call('RPUSH', KEYS[2], unpack(ARGV, 4)) end
 for _, command in ipairs(changes.commands) do redis.call(unpack(command)) end
@@ -133,24 +140,28 @@ export class Books implements VersionedRows {
     return toRows(ids, await this.#connection.read((client) => client.mGet(ids.map(this.keys.row))));
   }
 
-  async commit({ expected, version, rows, ...ends }: LedgerCommit) {
+  async commit({ expected, version, rows, turn, ...ends }: LedgerCommit) {
     const { accounts } = this.keys;
     const commands = rows.flatMap((row) => this.#writeRow(row, version));
     for (const { n, name } of ends.entries) if (n === 1) commands.push(['ZADD', accounts, '0', JSON.stringify(name)]);
     const packed = packEnds(ends);
-    const newer = await this.#run(expected, commands, packed);
+    const newer = await this.#run(expected, commands, { ends: packed, turn });
     if (!newer && packed.length > 0) this.journal.moveLater();
     return newer;
   }
 
-  async #run(expected: ReadonlyMap<string, string>, commands: readonly Command[], ends: readonly string[] = []) {
+  async #run(
+    expected: ReadonlyMap<string, string>,
+    commands: readonly Command[],
+    { ends = [], turn }: { readonly ends?: readonly string[]; readonly turn?: string | undefined } = {},
+  ) {
     const { keys } = this;
     const rows = [...expected].map(([id, version]) => [keys.row(id), version]);
     try {
       const reply = await this.#connection.write(
         COMMIT,
-        [keys.schema, keys.journal],
-        [SCHEMA_VERSION, JSON.stringify({ rows, commands }), ...ends],
+        [keys.schema, keys.journal, keys.turn],
+        [SCHEMA_VERSION, JSON.stringify({ rows, commands, turn }), ...ends],
       );
       return Array.isArray(reply) ? toRows([...expected.keys()], reply) : undefined;
     } catch (error) {

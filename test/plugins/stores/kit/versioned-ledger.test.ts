@@ -18,6 +18,8 @@ class Server {
   before: (changes: LedgerCommit) => unknown = () => undefined;
   /** Runs after a commit was written and before its response. */
   after: () => unknown = () => undefined;
+  /** The ledger that asked for its turn. */
+  turn: string | undefined;
   /** True if a broken connection is replaced. */
   doesReconnect = false;
 
@@ -118,6 +120,23 @@ describe('a ledger of rows with versions', () => {
     await rejectsUnavailable(one.reserve(ask('r')));
     expect(n).to.be.greaterThan(1);
     expect(server.accountOf('a')).to.include({ balance: 10 + n, held: 0 });
+  });
+
+  it('comes next when others came before it often', async () => {
+    const server = new Server();
+    const ledger = server.open(60_000);
+    await ledger.credit('a', 'first', 10, 'top-up', NOW);
+    let attempts = 0;
+    server.before = ({ turn }: LedgerCommit) => {
+      attempts += 1;
+      // Whose turn it is, nobody comes before.
+      if (attempts > 1 && turn !== undefined && turn === server.turn) return;
+      server.turn = turn;
+      const row = server.rows.get('account:a') as StoredRow;
+      server.rows.set('account:a', { ...row, version: `another ${attempts}` });
+    };
+    expect(await ledger.reserve(ask('r'))).to.deep.equal({ outcome: 'held', used: [10] });
+    expect(attempts).to.equal(5);
   });
 
   it('reads the rows again when it does not know whether a change was written', async () => {
