@@ -96,7 +96,7 @@ class Breaker implements Guard {
       const isCurrent = connection === this.#connections;
       if (error instanceof NoResponse) {
         const late = storeUnavailable(`The ${kind} store did not answer in time.`);
-        if (isCurrent) this.#open(late);
+        if (isCurrent) void this.#open(late);
         throw late;
       }
       if (isCurrent && isOutage(error)) this.trip(error);
