@@ -86,8 +86,8 @@ export async function printClientSetup(context: CommandContext, name: string): P
   const io = createIo(context.terminal, context.globals.json === true);
   if (!io.json) {
     if (setup.note !== undefined) io.note(setup.note);
-    io.note(`Put a key in place of ${KEY}; \`tollgate keys create --user <name>\` makes one.`);
-    if (model === MODEL) io.note(`Put a model in place of ${MODEL}; \`tollgate models\` lists them.`);
+    io.note(`Replace ${KEY} by a key; \`tollgate keys create --user <name>\` creates one.`);
+    if (model === MODEL) io.note(`Replace ${MODEL} by a model; \`tollgate models\` lists them.`);
   }
   io.result({ client: name, base, model, steps }, text.join('\n\n'));
 }

@@ -220,7 +220,7 @@ function describeFailure(error: unknown): Failure {
 function describeMisuse({ code, message }: CommanderError): Failure {
   const usage = { exitCode: EXIT.usage, code: 'usage' };
   if (code === 'commander.help')
-    return { ...usage, lines: ['a command is missing here'], hint: 'The help above lists them.' };
+    return { ...usage, lines: ['a command is missing'], hint: 'The help above lists them.' };
   const [line = '', meant] = message.replace(/^error: /, '').split('\n');
   return { ...usage, lines: [line], hint: meant?.replace(/^\((.*)\)$/, '$1') ?? 'Add --help to see what it takes.' };
 }

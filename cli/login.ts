@@ -23,7 +23,7 @@ export async function runLogin(context: CommandContext): Promise<void> {
   const metadata = await discover(url);
   const begun = await begin(url, metadata);
   io.note(`Open ${begun.page}`);
-  io.note(`and see that it shows the code ${begun.userCode}. The code is good for ${minutes(begun.expiresInMs)}.`);
+  io.note(`and check that it shows the code ${begun.userCode}. The code expires in ${minutes(begun.expiresInMs)}.`);
   if (context.options['browser'] === true) openBrowser(begun.page, io.note);
   const signIn = await poll(url, metadata, begun);
   const former = await withLock(async () => {
@@ -86,7 +86,7 @@ async function findGateway(given: string | undefined): Promise<string> {
   const [only, ...others] = urls;
   if (only !== undefined && others.length === 0) return only;
   if (only === undefined) throw noSignIn();
-  throw new CliError('there are several sign-ins here', EXIT.usage, `Say which: ${urls.join(', ')}.`);
+  throw new CliError('this machine has several sign-ins', EXIT.usage, `Name one: ${urls.join(', ')}.`);
 }
 
 function noSignIn(url?: string): CliError {
@@ -130,7 +130,7 @@ async function discover(url: string): Promise<Metadata> {
   const { origin } = new URL(url);
   for (const endpoint of [device, token, ...(typeof revocation === 'string' ? [revocation] : [])])
     if (!URL.canParse(endpoint) || new URL(endpoint).origin !== origin)
-      throw new CliError(`the gateway at ${url} sends people to sign in elsewhere`, EXIT.unexpected);
+      throw new CliError(`the gateway at ${url} refers to another host for signing in`, EXIT.unexpected);
   return {
     ...{ deviceEndpoint: device, tokenEndpoint: token },
     ...(typeof revocation === 'string' && { revocationEndpoint: revocation }),
@@ -161,14 +161,14 @@ async function begin(url: string, { deviceEndpoint }: Metadata): Promise<Begun> 
     throw unavailable(url, 'answers with something that is no code');
   const link = URL.canParse(complete) ? new URL(complete) : undefined;
   if (link?.origin !== new URL(url).origin)
-    throw new CliError(`the gateway at ${url} sends people to sign in elsewhere`, EXIT.unexpected);
+    throw new CliError(`the gateway at ${url} refers to another host for signing in`, EXIT.unexpected);
   const expiresInMs = Math.min(seconds, 3600) * 1000;
   return { deviceCode, userCode, page: link.href, expiresInMs, intervalMs: Math.min(interval, 60) * 1000 };
 }
 
 /** Polls until the person has decided or the code expires. Retries while the gateway is unreachable. */
 async function poll(url: string, metadata: Metadata, { deviceCode, expiresInMs, intervalMs }: Begun): Promise<SignIn> {
-  const over = new CliError('the code is over', EXIT.signedOut, `Run again: tollgate users login ${url}`);
+  const over = new CliError('the code has expired', EXIT.signedOut, `Run again: tollgate users login ${url}`);
   const deadline = Date.now() + expiresInMs;
   for (let waitMs = intervalMs; Date.now() + waitMs < deadline; ) {
     await new Promise((resolve) => setTimeout(resolve, waitMs));

@@ -44,7 +44,11 @@ export async function runNew({ terminal, globals, args, options }: CommandContex
   } catch (error) {
     rmSync(folder, { recursive: true, force: true });
     const reason = error instanceof Error ? error.message : String(error);
-    throw new CliError(`${folder} cannot be written: ${reason}`, EXIT.unexpected, 'Run this where you may write.');
+    throw new CliError(
+      `${folder} cannot be written: ${reason}`,
+      EXIT.unexpected,
+      'Run this in a folder that you can write to.',
+    );
   }
   createIo(terminal, globals.json === true).result(
     { folder, kind, written: files.map(({ file }) => file) },

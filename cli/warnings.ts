@@ -23,7 +23,8 @@ export function listenWarnings(server: Pick<ServerConfig, 'host' | 'tls' | 'trus
   if (tls !== undefined) return certificateWarnings(server);
   if (isLoopback(host) || trustProxy > 0) return [];
   const message = `listens on ${host} without TLS and without a proxy that it trusts: keys and prompts cross the network in the clear`;
-  const hint = 'Set server.tls, or put a proxy with TLS in front and say so by server.trustProxy (docs/how-to/serve-https.md).';
+  const hint =
+    'Set server.tls, or put a proxy with TLS in front and say so by server.trustProxy (docs/how-to/serve-https.md).';
   return [{ pointer: '/server/host', message, hint }];
 }
 
@@ -32,7 +33,7 @@ export function certificateWarnings({ tls }: Pick<ServerConfig, 'tls'>, now = Da
   if (tls === undefined) return [];
   return describeTerm(tls.cert, 'clients refuse it', now).map((message) => ({
     ...{ pointer: '/server/tls/cert', message },
-    hint: 'Put another one in its place, and reload.',
+    hint: 'Replace it and reload.',
   }));
 }
 
@@ -45,7 +46,7 @@ export function egressWarnings(instances: GatewayConfig['instances'], now = Date
     if (cert === undefined) return [];
     return describeTerm(cert, 'the other side refuses it', now).map((message) => ({
       ...{ pointer: `${pointer}/tls/cert`, message },
-      hint: 'Put another one in its place, and reload.',
+      hint: 'Replace it and reload.',
     }));
   });
 }

@@ -95,8 +95,14 @@ export async function buildInto(folder: string, report: (line: string) => void =
   }
 }
 
-/** Writes the types of the package's entries into a published build: only compilers of plugins read them. */
-export async function writeTypes(folder: string): Promise<void> {
+/** Adds to a build what only the published package has: types, and docs that are compressed once more. */
+export async function completePackage(folder: string): Promise<void> {
+  await writeTypes(folder);
+  await runNode(['--import', 'tsx/esm', 'cli/generate/shrink-docs.ts', folder]);
+}
+
+/** Writes the types of the package's entries: only compilers of plugins read them. */
+async function writeTypes(folder: string): Promise<void> {
   await runTsc('--declaration', '--emitDeclarationOnly', '--removeComments', 'false', '--outDir', folder);
   const { exports } = JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'package.json'), 'utf8')) as {
     readonly exports: Readonly<Record<string, string | { readonly types: string }>>;
@@ -203,7 +209,7 @@ async function publish(folder: string): Promise<void> {
   const fresh = path.join(BUILDS, `unfinished-${process.pid}-publish`);
   rmSync(fresh, { recursive: true, force: true });
   cpSync(folder, fresh, { recursive: true, filter: (file) => path.relative(folder, file) !== 'in-use' });
-  await writeTypes(fresh);
+  await completePackage(fresh);
   removeDist();
   renameSync(fresh, DIST);
 }

@@ -208,7 +208,7 @@ export interface ModelsApi {
   /** What instances registered for an operation, by instance name; complete once the gateway listens. Keys of vendors are cut out, unless with the permission `credentials`. */
   offers<O extends Operation>(operation: O): ReadonlyMap<string, OfferOf<O>>;
   /** What a provider's vendor lists itself, sent for now with the provider's key; unchecked but for the length of ids. */
-  listAtVendor(provider: string): Promise<readonly ModelInfo[]>;
+  listAtProvider(provider: string): Promise<readonly ModelInfo[]>;
   /** The table of models of this release, and what is wrong with another one. */
   readonly tables: ModelTables;
   /** A call of an operation that a plugin registered, through the whole pipeline: limits, fallback, hooks, ledger. */

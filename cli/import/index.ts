@@ -104,7 +104,7 @@ function readSource(source: string, { title, file: names }: Gateway): ReadonlyMa
         : 'It is looked for in files .json and .yaml; or name the file.',
     );
   if (found.length > (names ? 1 : MAX_FILES))
-    throw new CliError(`${source} has ${found.length} files that could be meant`, EXIT.usage, 'Name the one file.');
+    throw new CliError(`${source} has ${found.length} possible files`, EXIT.usage, 'Name one of them.');
   return new Map(found.map((file) => [aliasName(file), readFields(file)]));
 }
 
@@ -130,7 +130,11 @@ function readFields(file: string): Fields {
       'Only files that the other gateway reads can be imported.',
     );
   }
-  throw new CliError(`${file} holds no map of settings`, EXIT.config, 'Is it the configuration?');
+  throw new CliError(
+    `${file} does not contain a map of settings`,
+    EXIT.config,
+    'Check that it is the configuration of that gateway.',
+  );
 }
 
 async function writeImport(context: CommandContext, gateway: Gateway, imported: Imported): Promise<void> {

@@ -172,11 +172,14 @@ async function respondWhole(deps: CallDeps, ctx: RouteContext, conversation: Con
     if (dialect.remember) await runAs(owner, () => dialect.remember?.(body, context, callInput.caller.principal));
     ctx.status = 200;
     const told = headers();
-    const { 'x-tollgate-dropped': dropped = [] } = told;
     const leftOut = callInput.ingress?.leftOut;
-    if (leftOut?.size) told['x-tollgate-dropped'] = [dropped, ...leftOut].flat().join(', ');
-    ctx.set(told);
-    ctx.type = 'application/json; charset=utf-8';
+    if (leftOut?.size) {
+      const { 'x-tollgate-dropped': dropped = [] } = told;
+      told['x-tollgate-dropped'] = [dropped, ...leftOut].flat().join(', ');
+    }
+    const { res } = ctx;
+    for (const name in told) res.setHeader(name, told[name] ?? '');
+    res.setHeader('content-type', 'application/json; charset=utf-8');
     ctx.body = JSON.stringify(body);
   } catch (thrown) {
     const error = atCallersPlace(thrown, conversation);

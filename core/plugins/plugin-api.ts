@@ -134,7 +134,7 @@ function modelsApi(
     routing: () => services().routing(),
     offers: (operation) =>
       allow.has('credentials') ? registry.offersOf(operation) : withoutKeys(registry.offersOf(operation)),
-    listAtVendor: (provider) => services().listModels(provider),
+    listAtProvider: (provider) => services().listModels(provider),
     tables: MODEL_TABLES,
     call: (operation, request, context) => services().call(operation, request, context),
     draft: (ctx, dialect, body, takes) => services().draft(ctx, dialect, body, takes),
@@ -413,7 +413,7 @@ export interface CallServices {
   models(principal?: Principal): readonly ModelRow[];
   problemOfModel: ModelsApi['problemOf'];
   readonly catalog: ModelCatalog;
-  listModels: ModelsApi['listAtVendor'];
+  listModels: ModelsApi['listAtProvider'];
   useModelTable: OperatorsApi['useModelTable'];
   routing(): RoutingState;
 }

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { createReloader } from '../../cli/cluster/reload.ts';
+import { createReloader } from '../../cli/reload.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { type RoutingRig, startRoutingRig } from '../support/gateways/routing-rig.ts';

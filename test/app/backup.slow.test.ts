@@ -12,8 +12,8 @@ import { INITDB, POSTGRES, startPostgresServer } from '../support/stores/postgre
 import { askRedis, REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
 import { eventually } from '../support/wait.ts';
 
-// Runs the commands of docs/how-to/back-up-and-restore.md on test stores. Every acknowledged write before the backup exists after the
-// restore.
+// Runs the commands of docs/how-to/back-up-and-restore.md on test stores. Every acknowledged write before the backup
+// exists after the restore.
 
 const run = promisify(execFile);
 const PEPPER = randomBytes(32).toString('hex');

@@ -2,10 +2,10 @@ import { mock } from 'node:test';
 import { expect } from 'chai';
 import { startGateway } from '../support/gateways/gateway.ts';
 
-describe('a gateway that stops, until the delay of its drain is over', () => {
+describe('a gateway during the delay of its drain', () => {
   afterEach(() => mock.timers.reset());
 
-  it('takes connections as one that is not ready, and keeps none of them (E57)', async () => {
+  it('accepts connections, reports that it is not ready, and closes each connection after its response (E57)', async () => {
     const gateway = await startGateway({
       server: { port: 0, drainDelay: '10s', drainTimeout: '1s' },
       store: 'memory:',
@@ -18,7 +18,7 @@ describe('a gateway that stops, until the delay of its drain is over', () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     const stopped = gateway.stop();
     expect(await look('/readyz')).to.deep.equal([503, 'close']);
-    // Each by a connection of its own.
+    // Each request uses a separate connection.
     for (let at = 0; at < 20; at += 1) expect(await look('/livez')).to.deep.equal([200, 'close']);
     mock.timers.tick(10_000);
     mock.timers.reset();

@@ -10,7 +10,10 @@ describe('the operators’ search', () => {
     operator = await startOperator({
       billing: 'track',
       providers: { echo: { prices: { '*': { input: 0, output: 2000 } } } },
-      plans: { free: { budgets: [{ name: 'daily', amount_usd: 4, every: 'day' }] }, pro: {} },
+      plans: {
+        free: { budgets: [{ name: 'daily', amount_usd: 4, every: 'day' }] },
+        pro: { budgets: [{ name: 'monthly', amount_usd: 4, every: 'month' }] },
+      },
       defaultPlan: 'free',
       budgets: [{ name: 'everyone', amount_usd: 1000, every: 'month' }],
     });
@@ -85,6 +88,28 @@ describe('the operators’ search', () => {
     expect(rows).to.deep.include(['everyone', 'all', 'all', 0.004, '996.00']);
     const listed = await gateway.command<{ data: { whose: string }[] }>('budgets', 'near');
     expect(listed.data.map(({ whose }) => whose).slice(0, 2)).to.deep.equal(['zoe', 'max']);
+  });
+
+  it('lists the budget of a plan that a key names, though its account has another plan (G42)', async () => {
+    const { call, gateway } = operator;
+    const { key } = await make('kim', { plan: 'pro' });
+    await spend(key, 2);
+    const budgets = async (): Promise<readonly Record<string, unknown>[]> =>
+      (await call('GET', '/accounts/kim')).body.budgets;
+    await eventually(async () => expect(await budgets()).to.have.length(2));
+    expect((await budgets()).map(({ name, plan, spent_usd }) => [name, plan, spent_usd])).to.deep.equal([
+      ['daily', 'free', '0.00'],
+      ['monthly', 'pro', '2.00'],
+    ]);
+    const { data } = (await call('GET', '/near-budgets')).body as { data: Record<string, unknown>[] };
+    const ofKim = data.filter(({ whose }) => whose === 'kim');
+    expect(ofKim.map(({ budget, plan, used, left_usd }) => [budget, plan, used, left_usd])).to.deep.equal([
+      ['monthly', 'pro', 0.5, '2.00'],
+      ['daily', 'free', 0, '4.00'],
+    ]);
+    expect(data.filter(({ whose, plan }) => whose === 'max' && plan === 'pro')).to.deep.equal([]);
+    const near = await gateway.command<{ data: { whose: string; plan?: string }[] }>('budgets', 'near');
+    expect(near.data.filter(({ whose, plan }) => whose === 'kim' && plan === 'pro')).to.have.length(1);
   });
 
   it('reveals a typo in a credited account: the response marks it as new, with similar names (E50)', async () => {

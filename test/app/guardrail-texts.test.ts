@@ -178,8 +178,8 @@ function flat(schema: JsonObject, root: JsonObject, depth = 0): JsonObject {
 }
 
 /**
- * Values allowed by a schema, each with a mark in every string that is not an identifier: as a string, a list and an
- * object.
+ * Values allowed by a schema, as a string, a list and an object. Each has a mark in every string that is not an
+ * identifier.
  */
 function valuesOf(given: JsonObject, root: JsonObject, marks: Marks, name = '', depth = 0): readonly unknown[] {
   const schema = flat(given, root);

@@ -8,8 +8,8 @@ interface Row {
 }
 
 /**
- * Reads the data of the console's Home and Models pages by model, as an operator, and the status of a call of each
- * model named.
+ * Reads the data of the console's Home and Models pages by model, as an operator. Also calls each model named, and
+ * returns the status of each call.
  */
 async function look(config: object, calls: readonly string[] = []) {
   const gateway = await startGateway({ billing: 'track', ...config });

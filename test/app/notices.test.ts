@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { createReloader } from '../../cli/cluster/reload.ts';
+import { createReloader } from '../../cli/reload.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { FACTS } from '../conformance/store.ts';
 import { type NoticeReceiver, startNoticeReceiver } from '../support/clients/notice-receiver.ts';

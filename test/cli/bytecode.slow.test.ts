@@ -16,7 +16,7 @@ const WATCH = `
   syncBuiltinESMExports();`;
 
 describe('the program', () => {
-  it('keeps its bytecode from its first import on, so that a call after an idle half minute costs what others do', () => {
+  it('keeps its bytecode from its first import on, so that a call after half an idle minute is as fast as others', () => {
     const watch = `data:text/javascript,${encodeURIComponent(WATCH)}`;
     const args = ['--import', 'tsx/esm', '--import', watch, 'cli/main.ts', '--version'];
     const out = execFileSync(process.execPath, args, { cwd: PACKAGE_ROOT, encoding: 'utf8' });

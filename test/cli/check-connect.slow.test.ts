@@ -26,10 +26,10 @@ async function startOnce(folder: string): Promise<void> {
   await gateway.close();
 }
 
-describe('a look at the store', () => {
+describe('a probe of the store', () => {
   afterEach(removeFolders);
 
-  it('of a folder that is not there makes none, and tells the schema once a gateway has run', async () => {
+  it('of a missing folder does not create it, and reports the schema once a gateway has run', async () => {
     const folder = makeFolder({ 'tollgate.config.yaml': 'store: sqlite:./data\n' });
     expect(await probe(folder)).to.equal(`a new file ${path.join(folder, 'data', 'tollgate.db')}`);
     expect(existsSync(path.join(folder, 'data'))).to.equal(false);
@@ -37,7 +37,7 @@ describe('a look at the store', () => {
     expect(await probe(folder)).to.match(/^schema \d+$/);
   });
 
-  it('of a file that is no database says so, and leaves it as it was', async () => {
+  it('of a file that is not a database reports that, and leaves it unchanged', async () => {
     const folder = makeFolder({
       'tollgate.config.yaml': 'store: sqlite:./data\n',
       'data/tollgate.db': 'x'.repeat(5000),
@@ -46,7 +46,7 @@ describe('a look at the store', () => {
     expect(readdirSync(path.join(folder, 'data'))).to.deep.equal(['tollgate.db']);
   });
 
-  it('of a Redis tells that it is empty, that it has a schema, or that it refuses', async () => {
+  it('of a Redis reports an empty one, a schema, or a refusal', async () => {
     const redis = await startRedisServer();
     const folder = makeFolder({ 'tollgate.config.yaml': `store: ${redis.url}\n` });
     expect(await probe(folder)).to.equal('no keys of a gateway yet');
@@ -57,7 +57,7 @@ describe('a look at the store', () => {
     expect(await probe(folder)).to.include('does not answer');
   });
 
-  it('of a Postgres tells that it is empty, that it has a schema, or that it refuses', async () => {
+  it('of a Postgres reports an empty one, a schema, or a refusal', async () => {
     const postgres = await startPostgresServer();
     const folder = makeFolder({ 'tollgate.config.yaml': `store: ${postgres.url}\n` });
     expect(await probe(folder)).to.equal('no schema of a gateway yet');

@@ -23,7 +23,7 @@ function evaluate({ code }: CompiledSet): ReturnType<CompiledModule> {
 
 type Judge = (validate: ValidateFunction, schema: Schema, value: unknown) => unknown;
 
-/** Returns what a validator makes of a value, and what callers or operators read about it. */
+/** Return the problems that a validator finds in a value, as callers or operators read them. */
 const JUDGES: Readonly<Record<SchemaSet, Judge>> = {
   requests: (validate, _schema, value) => (validate(value) ? [] : validate.errors),
   settings: (validate, schema, value) => {
@@ -39,7 +39,7 @@ describe('the schemas that the build compiles', () => {
   });
 
   for (const set of SETS) {
-    it(`judge every value of the ${set} as Ajv does at run time, with the same problems`, () => {
+    it(`judge every value of the ${set} as Ajv does at run time, with the same messages`, () => {
       const validators = evaluate(compiled[set]);
       const slow = createAjv(set);
       const counts = { fitting: 0, others: 0 };

@@ -77,7 +77,7 @@ async function look(gateway: TestGateway, admin: string): Promise<readonly (read
   return shown;
 }
 
-describeWith('a store that moves house', { postgres: POSTGRES, initdb: INITDB, redis: REDIS_SERVER }, () => {
+describeWith('moving a store', { postgres: POSTGRES, initdb: INITDB, redis: REDIS_SERVER }, () => {
   const folder = useTempFolder('move');
   const servers: TestServer[] = [];
   let gateway: TestGateway | undefined;
@@ -109,7 +109,7 @@ describeWith('a store that moves house', { postgres: POSTGRES, initdb: INITDB, r
       (error: unknown) => (error instanceof CliError ? error : Promise.reject(error as Error)),
     );
 
-  it('has all that it had in another kind of store, and in the one after that, to the nano-dollar (E50)', async () => {
+  it('preserves all data in another kind of store, and in a third one, to the nano-dollar (E50)', async () => {
     gateway = await startOn(stores.sqlite);
     const { admin, key } = await fill(gateway);
     const before = await look(gateway, admin);
@@ -154,7 +154,7 @@ describeWith('a store that moves house', { postgres: POSTGRES, initdb: INITDB, r
     }
   });
 
-  it('is not begun with a file that was cut off, changed or written by something else, and nothing is written (E50)', async () => {
+  it('is refused for a truncated, changed or foreign file, and nothing is written (E50)', async () => {
     const text = await readFile(path.join(folder, 'first'), 'utf8');
     const empty = `sqlite:${path.join(folder, 'three')}`;
     for (const [title, changed, words] of [

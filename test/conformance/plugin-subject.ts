@@ -108,7 +108,7 @@ export async function setUpPlugin({ plugin, config = {} }: PluginKit): Promise<P
       ...{ share: (name: string) => store.keyv(name), shared: (name: string) => store.keyv(name) },
     },
     models: {
-      ...{ list: none, aliases: none, alias: nothing, offers: () => new Map(), listAtVendor: async () => [] },
+      ...{ list: none, aliases: none, alias: nothing, offers: () => new Map(), listAtProvider: async () => [] },
       ...{ routing: () => ({ targets: [], retries: {} }), catalog: createCatalog(new Map()), call: refuseNetwork },
     },
     books: {

@@ -43,7 +43,7 @@ describe('the plan of a caller', () => {
       expect(await find(key, account, otherwise)).to.equal(name);
     });
 
-  it('D46 a caller whose plan is not configured any more is refused where no other plan holds', async () => {
+  it('D46 a caller whose plan is no longer configured is refused if no other plan applies', async () => {
     expect(await codeOf(find('gone', undefined))).to.equal('permission_denied');
     expect(await codeOf(find(undefined, 'gone'))).to.equal('permission_denied');
   });

@@ -36,7 +36,7 @@ after(removeFolders);
 
 describe('the sample configurations of deploy/', () => {
   for (const file of ['compose/tollgate.config.yaml', 'systemd/tollgate.config.yaml'])
-    it(`${file} is one that tollgate check takes, behind one proxy`, async () => {
+    it(`${file} is accepted by tollgate check, behind one proxy`, async () => {
       const { config } = await load(read(file));
       expect(config.server.trustProxy).to.equal(1);
       // The proxies hold idle connections for 60 s; the gateway must not close a connection that they are about to use.
@@ -47,14 +47,14 @@ describe('the sample configurations of deploy/', () => {
 describe('deploy/Dockerfile', () => {
   const text = read('Dockerfile');
 
-  it('builds from one exact version, and copies what is there', () => {
+  it('builds from one exact version, and copies existing files', () => {
     expect(text).to.match(/^ARG NODE=node:\d+\.\d+\.\d+-bookworm-slim@sha256:[\da-f]{64}$/m);
     for (const [, from] of text.matchAll(/^FROM (\S+)/gm)) expect(from).to.match(/^(?:\$\{NODE\}|base)$/);
     const copied = [...text.matchAll(/^COPY (?!--)(.+) \S+$/gm)].flatMap(([, files = '']) => files.split(' '));
     for (const file of copied) expect(existsSync(path.join(PACKAGE_ROOT, file)), file).to.equal(true);
   });
 
-  it('does not run as root, in any stage that is run', () => {
+  it('does not run as root, in any executed stage', () => {
     for (const stage of ['speech', 'tollgate']) {
       const [, body = ''] = text.split(`FROM base AS ${stage}\n`);
       expect([...(body.split('\nFROM ')[0] ?? '').matchAll(/^USER (.+)$/gm)].at(-1)?.[1]).to.equal('1000:1000');
@@ -73,7 +73,7 @@ describe('deploy/Dockerfile', () => {
     expect(COMMANDS.map(({ name }) => name)).to.include(command);
   });
 
-  it('asks a path that a gateway has for its health', async () => {
+  it('uses an existing path for its health check', async () => {
     const [, program = ''] = /^ {2}CMD \["node", "-e", "(.+)"\]$/m.exec(text) ?? [];
     const check = (url: string): Promise<string> =>
       run(process.execPath, ['-e', program.replace('http://127.0.0.1:8787', url)]).then(
@@ -106,7 +106,7 @@ describe('deploy/compose', () => {
     networks: object;
   };
 
-  it('asks for every secret and has no password of its own', () => {
+  it('requires every secret and contains no password', () => {
     const example = read('compose/.env.example');
     const wanted = [...text.matchAll(/\$\{(\w+):\?/g)].map(([, name]) => name ?? '');
     expect(wanted).to.include.members(['POSTGRES_PASSWORD', 'REDIS_PASSWORD', 'STORE_URL', 'TOLLGATE_PEPPER']);
@@ -126,7 +126,7 @@ describe('deploy/compose', () => {
     }
   });
 
-  it('mounts files that are there and volumes that it declares', () => {
+  it('mounts existing files and volumes that it declares', () => {
     for (const mount of Object.values(services).flatMap((service) => service.volumes ?? [])) {
       const [source = ''] = mount.split(':');
       if (source.startsWith('.')) expect(existsSync(path.join(DEPLOY, 'compose', source)), mount).to.equal(true);
@@ -142,7 +142,7 @@ describe('deploy/compose', () => {
   });
 
   (REDIS_SERVER === undefined ? it.skip : it)(
-    'starts a redis that evicts nothing, writes everything to disk and has an end of its memory',
+    'starts a redis that evicts nothing, writes everything to disk and has a memory limit',
     async () => {
       const [, , shell = ''] = services['redis']?.command ?? [];
       const [program, ...flags] = shell.replaceAll('$$', '$').split(' ').slice(1);
@@ -176,7 +176,7 @@ describe('deploy/compose', () => {
     },
   );
 
-  it('opens Caddy alone, gives answers the time to end, and the gateway the variables of its configuration', async () => {
+  it('exposes only Caddy, gives responses time to end, and passes the gateway the variables of its configuration', async () => {
     expect(Object.keys(services).filter((name) => services[name]?.ports)).to.deep.equal(['caddy']);
     const config = read('compose/tollgate.config.yaml');
     const { server } = (await load(config)).config;
@@ -191,14 +191,14 @@ describe('deploy/systemd', () => {
   const unit = read('systemd/tollgate.service');
   const value = (name: string): string => new RegExp(`^${name}=(.*)$`, 'm').exec(unit)?.[1] ?? '';
 
-  it('runs commands that there are, and does not try a wrong configuration again', () => {
+  it('runs existing commands, and does not retry an invalid configuration', () => {
     const used = [...unit.matchAll(/^Exec\w+=\/usr\/local\/bin\/tollgate (\w+)/gm)].map(([, name]) => name);
     expect(used).to.deep.equal(['start', 'check']);
     expect(COMMANDS.map(({ name }) => name)).to.include.members(used);
     expect(value('RestartPreventExitStatus')).to.equal(`${EXIT.usage} ${EXIT.config}`);
   });
 
-  it('waits for the drain, and gives the store a folder that its configuration names', async () => {
+  it('waits for the drain, and creates the store’s folder of its configuration', async () => {
     const { config } = await load(read('systemd/tollgate.config.yaml'));
     const { drainDelayMs, drainTimeoutMs } = config.server;
     expect(seconds(value('TimeoutStopSec')) * 1000).to.be.above(drainDelayMs + drainTimeoutMs + 15_000);
@@ -207,7 +207,7 @@ describe('deploy/systemd', () => {
   });
 
   const analyze = findProgram('systemd-analyze', ['/usr/bin']);
-  (analyze === undefined ? it.skip : it)('is a unit that systemd-analyze verifies and calls well protected', () => {
+  (analyze === undefined ? it.skip : it)('is a unit that systemd-analyze verifies and rates as well protected', () => {
     const folder = makeFolder({ 'tollgate.service': unit.replaceAll('/usr/local/bin/tollgate', '/bin/true') });
     const file = path.join(folder, 'tollgate.service');
     const ask = (...words: readonly string[]): string =>
@@ -222,7 +222,7 @@ describe('the examples of proxies in deploy/', () => {
     ['nginx', 'nginx/tollgate.conf', /proxy_read_timeout\s+(\w+);/, /client_max_body_size\s+(\w+);/],
     ['Caddy', 'caddy/Caddyfile', /read_timeout (\w+)/, /max_size (\w+)/],
   ] as const)
-    it(`wait longer than a call may take, buffer nothing, and take the bodies that the gateway takes: ${name}`, async () => {
+    it(`wait longer than the longest call, do not buffer, and accept the same body sizes as the gateway: ${name}`, async () => {
       const text = read(file);
       // Maximum duration of one attempt: ten minutes (docs/security.md).
       expect(seconds(waits.exec(text)?.[1] ?? '')).to.be.above(600);
@@ -232,7 +232,7 @@ describe('the examples of proxies in deploy/', () => {
       expect(text).to.include('/metrics').and.include('127.0.0.1:8787');
     });
 
-  it('know several gateways: one that is away is skipped, a call is sent again only where that is safe, a console has its port (G40)', async () => {
+  it('support several gateways: an unreachable one is skipped, a call is retried only if that is safe, a console has its port (G40)', async () => {
     const nginx = read('nginx/tollgate.conf');
     expect(nginx)
       .to.match(/^ {4}zone tollgate \w+;$/m)
@@ -253,7 +253,7 @@ describe('the examples of proxies in deploy/', () => {
     }
   });
 
-  it('bound what one connection and one address may take; Caddy, which has no word for the latter, says so', () => {
+  it('limit connections and addresses; Caddy, which cannot limit addresses, has a note', () => {
     expect(read('nginx/tollgate.conf'))
       .to.match(/^\s*limit_conn\s+tollgate_address 256;/m)
       .and.match(/client_header_timeout 10s;/);

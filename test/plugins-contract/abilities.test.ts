@@ -13,7 +13,7 @@ import {
   startProbe,
 } from '../support/plugins/plugin-file.ts';
 
-describe('what a plugin may do', () => {
+describe('abilities of plugins', () => {
   let gateway: TestGateway | undefined;
   async function start(...given: Parameters<typeof startProbe>): Promise<TestGateway> {
     gateway = await startProbe(...given);
@@ -66,7 +66,7 @@ describe('what a plugin may do', () => {
       });
 
     for (const stream of [false, true])
-      it(`a scheme that signs the body works end to end, ${stream ? 'as a stream' : 'as a whole'}`, async () => {
+      it(`a scheme that signs the body works end to end, ${stream ? 'with' : 'without'} a stream`, async () => {
         await begin();
         const body = JSON.stringify(chatOf('hello there', { stream }));
         const response = await send(CHAT, body, sign(body));
@@ -103,7 +103,7 @@ describe('what a plugin may do', () => {
       expect(await response.json()).to.deep.equal({ user: 'signer', fields: { title: 'notes' }, text: 'inside' });
     });
 
-    it('a body that is too large is refused as the route would', async () => {
+    it('a body that is too large is refused as by the route', async () => {
       gateway = await startGateway(
         { auth: { signed: { plugin: './signed.mjs' } }, server: { port: 0, bodyLimit: '1kb' } },
         { files: { 'signed.mjs': SIGNED } },
@@ -113,13 +113,13 @@ describe('what a plugin may do', () => {
       expect(await response.text()).to.include('request_too_large');
     });
 
-    it('a caller who sends nothing that the plugin knows gets 401', async () => {
+    it('a caller without a credential of the plugin gets 401', async () => {
       await begin();
       expect((await send(CHAT, JSON.stringify(chatOf('x')), '')).status).to.equal(401);
     });
   });
 
-  describe('api.http reaches what its plugin declares, for every kind (D51)', () => {
+  describe('api.http reaches the hosts that its plugin declares, for every kind (D51)', () => {
     let server: http.Server;
     let host: string;
     before(async () => {
@@ -195,7 +195,7 @@ describe('what a plugin may do', () => {
 
     for (const stream of [false, true]) {
       const how = stream ? 'as a stream' : 'as a whole';
-      it(`${how}: it passes the outward hooks and finish, nothing is sent and nothing is owed`, async () => {
+      it(`${how}: it passes the outward hooks and finish, nothing is sent and nothing is charged`, async () => {
         await start(CACHE, { billing: 'track' });
         const response = await ask(
           chatOf('x', { stream, user: 'free', stream_options: stream ? { include_usage: true } : undefined }),
@@ -213,13 +213,13 @@ describe('what a plugin may do', () => {
         expect(await spent()).to.equal('0.00');
       });
 
-      it(`${how}: a caller owes what the hook says, once`, async () => {
+      it(`${how}: a caller is charged the hook’s cost, once`, async () => {
         await start(CACHE, { billing: 'track' });
         await (await ask(chatOf('x', { stream, user: 'dear' }))).text();
         expect(await seen()).to.deep.equal([{ status: 'ok', sent: false, cost: 1500, attempts: [] }]);
       });
 
-      it(`${how}: undefined lets the call go on`, async () => {
+      it(`${how}: undefined continues the call`, async () => {
         await start(CACHE);
         expect(await readText(await ask(chatOf('as it is', { stream })))).to.equal('AS IT IS');
       });
@@ -236,7 +236,7 @@ describe('what a plugin may do', () => {
       expect(await readText(await ask(chatOf('x')))).to.equal('first');
     });
 
-    it('may answer an operation that a plugin registered', async () => {
+    it('may respond to an operation that a plugin registered', async () => {
       await start(
         `api.hook('answer', { operations: ['embeddings'], handler: () => ({ response: { object: 'list', data: [], model: 'x', usage: { prompt_tokens: 0, total_tokens: 0 } } }) });`,
       );

@@ -61,7 +61,7 @@ describe('a plugin file outside of any npm project (D42)', () => {
       expect((await running.finished).code).to.equal(0);
     });
 
-  it('that has a tollgate of its own installed beside it gets that one', async () => {
+  it('with its own installed tollgate gets that one', async () => {
     const own = path.join(folder, 'node_modules', 'tollgate');
     mkdirSync(own, { recursive: true });
     writeFileSync(

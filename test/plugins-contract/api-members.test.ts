@@ -5,7 +5,10 @@ import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { definePlugin } from '../../contract/index.ts';
 import { createGateway } from '../../core/gateway.ts';
 
-/** Members of `api` at the first level: what authors of providers, guardrails and stores of documents use. Others go into a group. */
+/**
+ * Members of `api` at the first level: those that authors of providers, guardrails and document stores use. Others belong
+ * to a group.
+ */
 const FIRST = [
   ...['instance', 'log', 'settings'],
   ...['route', 'upgrade', 'use', 'hook', 'command'],
@@ -20,7 +23,7 @@ const OF_KINDS = ['provider', 'offer', 'operation', 'dialect', 'schema', 'agent'
 const GROUPS: Readonly<Record<string, readonly string[]>> = {
   stores: ['kind', 'sets', 'counters', 'kept', 'health', 'share', 'shared', 'personalData'],
   models: [
-    ...['list', 'catalog', 'aliases', 'alias', 'problemOf', 'routing', 'offers', 'listAtVendor', 'tables'],
+    ...['list', 'catalog', 'aliases', 'alias', 'problemOf', 'routing', 'offers', 'listAtProvider', 'tables'],
     ...['call', 'draft', 'sendTo', 'checkEffects'],
   ],
   books: ['estimate', 'limitOutput', 'ledger', 'records'],

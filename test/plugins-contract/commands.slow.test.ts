@@ -7,7 +7,7 @@ import { runCli } from '../support/processes/cli.ts';
 describe('a command of any plugin (D51)', () => {
   const folder = useTempFolder('commands');
 
-  it('is in tollgate --help under its plugin, explains itself, and runs', async () => {
+  it('is in tollgate --help under its plugin, has its own help, and runs', async () => {
     const command = pluginFile({
       name: 'greeter',
       more: `commands: [{ name: 'greet', summary: 'Greets somebody' }],`,

@@ -34,7 +34,7 @@ describe('documents, sets and counters are the instance’s own (D50)', () => {
     gateway = undefined;
   });
 
-  it('a policy that asks for the documents "keys" sees and changes no API key record', async () => {
+  it('a policy with the documents "keys" sees and changes no API key record', async () => {
     gateway = await startProbe(`
       const keys = api.keyv('keys');
       ${routeText(
@@ -81,7 +81,7 @@ describe('documents, sets and counters are the instance’s own (D50)', () => {
       expect(await send(gateway, '/a/get')).to.deep.equal({ it: 'a', all: ['a'], n: 5 });
     });
 
-  it('a name that is shared has one owner, and others read it', async () => {
+  it('a shared name has one owner, and others read it', async () => {
     const owner = pluginFile({
       name: 'owner',
       setup: `const own = api.stores.share('settings'); api.onReady(() => own.set('colour', 'blue'));`,

@@ -45,7 +45,7 @@ const teller = definePlugin({
 const policy = (name: string, more: Partial<PolicyPlugin>): Plugin =>
   definePlugin({ name, kind: 'policy', apiVersion: 1, setup: () => undefined, ...more });
 
-describe('plugins that work together', () => {
+describe('plugins with dependencies', () => {
   let gateway: Gateway | undefined;
   const start = async (plugins: readonly Plugin[], policies: object = {}): Promise<Gateway> => {
     gateway = await createGateway({
@@ -79,7 +79,7 @@ describe('plugins that work together', () => {
     removeFolders();
   });
 
-  it('get what others provide, whichever the configuration names first; hooks run in its order all the same', async () => {
+  it('get the services of others in any order of the configuration; hooks run in its order all the same', async () => {
     for (const policies of [
       { clock: {}, teller: {} },
       { teller: {}, clock: {} },
@@ -91,7 +91,7 @@ describe('plugins that work together', () => {
     }
   });
 
-  it('are refused where nobody provides it, two do, or none can be first', async () => {
+  it('are refused if no plugin provides the service, if two do, or for a cycle', async () => {
     expect(await fails([teller])).to.match(
       /policies\.teller: needs "clock", which no plugin of this configuration is or provides\. Name the plugin/,
     );
@@ -106,7 +106,7 @@ describe('plugins that work together', () => {
     );
   });
 
-  it('are refused where the definition does not say so, or what it says is not so', async () => {
+  it('are refused if the definition does not declare it, or declares it falsely', async () => {
     const silent = policy('silent', { setup: (api) => api.provide('clock', { hour: () => 'one' }) });
     expect(await fails([silent])).to.include(
       'plugin "silent": provides "clock", which its definition does not declare: provides: [\'clock\']',
@@ -120,7 +120,7 @@ describe('plugins that work together', () => {
     );
   });
 
-  it('are told which one left, where that is not required', async () => {
+  it('are notified which one was disabled, if it is optional', async () => {
     const broken = policy('broken', {
       provides: ['clock'],
       setup: () => {
@@ -135,7 +135,7 @@ describe('plugins that work together', () => {
   });
 });
 
-describe('what a plugin does beyond its declaration', () => {
+describe('actions of a plugin beyond its declaration', () => {
   afterEach(removeFolders);
 
   const SECRET = 'sk-of-the-vendor-4711';
@@ -169,14 +169,14 @@ describe('what a plugin does beyond its declaration', () => {
     ['credentials', 'the hook "authenticate"', (api) => api.hook('authenticate', () => undefined)],
   ];
   for (const [permission, what, setup] of uses)
-    it(`is refused with its name and what to declare: ${what}`, async () => {
+    it(`are refused with its name and the missing declaration: ${what}`, async () => {
       expect(await run([], setup)).to.include(
         `plugin "probe": uses ${what}, which its definition does not declare: permissions: ['${permission}']`,
       );
       expect(await run([permission], setup)).to.equal('');
     });
 
-  it('is refused for what is kept of users, where it may not read records', async () => {
+  it('refuse all data of users to a plugin without the permission for records', async () => {
     const look: PolicyPlugin['setup'] = (api) => void api.operators.allPersonalData();
     expect(await run(['operators'], look)).to.include(
       `uses api.operators.allPersonalData, which its definition does not declare: permissions: ['records']`,
@@ -184,7 +184,7 @@ describe('what a plugin does beyond its declaration', () => {
     expect(await run(['operators', 'records'], look)).to.equal('');
   });
 
-  it('shows keys of vendors to those alone that declare it', async () => {
+  it('show vendors’ keys only to plugins that declare it', async () => {
     const seen: string[] = [];
     const look: PolicyPlugin['setup'] = (api) =>
       api.onReady(() => {
@@ -197,7 +197,7 @@ describe('what a plugin does beyond its declaration', () => {
     expect(seen[1]).to.include(SECRET);
   });
 
-  it('is refused by api.fetch for a host that it does not name', async () => {
+  it('are refused by api.fetch for an undeclared host', async () => {
     const fetches: PolicyPlugin['setup'] = (api) =>
       api.onReady(async () => void (await api.fetch('http://127.0.0.1:9/x')));
     expect(await run([], fetches)).to.include(

@@ -34,11 +34,11 @@ const STRAYS: readonly (readonly [title: string, setup: string, call?: string])[
   ['a null that is rejected', routeText('/call', `void Promise.reject(null); ctx.body = {};`), '/call'],
 ];
 
-describe('what a plugin throws where nobody catches it (D52)', () => {
+describe('uncaught errors of a plugin (D52)', () => {
   const folder = useTempFolder('strays');
 
   for (const [title, setup, call] of STRAYS)
-    it(`${title} is logged with the plugin's name, and the gateway goes on`, async () => {
+    it(`${title} is logged with the plugin's name, and the gateway continues`, async () => {
       const { url, running, logs } = await startFaulty(folder, setup);
       const key = /tg_\S+/.exec(running.stderr())?.[0] ?? '';
       const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };

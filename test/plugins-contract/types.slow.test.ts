@@ -187,7 +187,7 @@ describe('the types of the contract (D54)', function () {
       expect(await check(name, text)).to.equal('');
     });
 
-  it('speech is no operation for a program that imports only tollgate', async () => {
+  it('speech is not an operation for a program that imports only tollgate', async () => {
     const text = `
 import { definePlugin, type Operation } from 'tollgate';
 const chat: Operation = 'chat';

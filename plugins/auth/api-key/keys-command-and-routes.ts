@@ -244,7 +244,7 @@ function revokeAction(make: Make, keyring: Keyring, { changed }: Changes): Actio
     },
     cli: {
       summary: 'Stop an API key from working, for good',
-      text: ({ prefix }) => `${prefix} is revoked; gateways that run refuse it within five seconds.`,
+      text: ({ prefix }) => `${prefix} is revoked; running gateways refuse it within 5 seconds.`,
     },
   });
 }

@@ -63,6 +63,7 @@ export interface NearBudget {
   readonly budget: string;
   readonly of: string;
   readonly whose: string;
+  readonly plan?: string;
   readonly used: number;
   readonly amount_usd: string;
   readonly spent_usd: string;

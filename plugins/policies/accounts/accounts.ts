@@ -15,7 +15,7 @@ import { printable } from '../kit/printable.ts';
 import { type Action, type Actions, type Resource, resource, textOf, type Wish } from '../kit/resource.ts';
 import { isStoreFailure } from '../kit/write-queue.ts';
 import { CONTROL, checkAccountId } from './account-id.ts';
-import type { ReadBudgets } from './budgets/balance.ts';
+import type { ReadAccountBudgets } from './budgets/balance.ts';
 import { CALLER_BUDGET } from './budgets/view.ts';
 
 /** How many of an account's newest entries are shown. */
@@ -55,7 +55,11 @@ const WHOLE_ACCOUNT = {
   properties: {
     ...ACCOUNT_FIELDS,
     kept_bytes: KEPT_BYTES,
-    budgets: { type: 'array', items: CALLER_BUDGET, description: 'Of its plan, and of the user of its name.' },
+    budgets: {
+      type: 'array',
+      items: { ...CALLER_BUDGET, properties: { ...CALLER_BUDGET.properties, plan: { type: 'string' } } },
+      description: 'By its plan, by plans of its keys and tokens that were used, and of the user of its name.',
+    },
     entries: { type: 'array', items: ENTRY },
   },
 };
@@ -115,7 +119,7 @@ type Api = Pick<PluginApi, 'settings' | 'route' | 'command'> & {
 };
 
 /** `/api/core/admin/accounts` and `tollgate accounts`. An id with a slash is sent as `%2F`. */
-export function registerAccounts(api: Api, readBudgets: ReadBudgets = async () => []): void {
+export function registerAccounts(api: Api, readBudgets: ReadAccountBudgets = async () => []): void {
   const {
     books: { ledger },
   } = api;
@@ -212,23 +216,26 @@ function listAccounts(
 }
 
 /** An account with its newest entries, the budgets of its plan and what it keeps. */
-async function showWhole({ books: { ledger }, stores, settings }: Api, readBudgets: ReadBudgets, account: Account) {
+async function showWhole(
+  { books: { ledger }, stores, settings }: Api,
+  readBudgets: ReadAccountBudgets,
+  account: Account,
+) {
   const { id } = account;
-  const [balance, entries, kept, all] = await Promise.all([
+  const [balance, entries, kept, budgets] = await Promise.all([
     ledger.balance(id),
     ledger.entries(id, { limit: SHOWN_ENTRIES }),
     stores.kept.bytes(id),
-    readBudgets({ credential: 'key', userId: id, account: id }),
+    readBudgets(id),
   ]);
   const shown = entries.map(({ at, amount, ...entry }) => {
     const { kind, reason, ref } = entry;
     return { at: new Date(at).toISOString(), kind, amount_usd: formatUsd(amount), reason, ref };
   });
-  const budgets = all.filter(({ of }) => of !== 'all');
   return { ...describe(account, settings.defaultPlan, balance), kept_bytes: kept, budgets, entries: shown };
 }
 
-function showAction(make: Make, api: Api, readBudgets: ReadBudgets): Action {
+function showAction(make: Make, api: Api, readBudgets: ReadAccountBudgets): Action {
   return make.show({
     http: {
       summary: 'Show an account with its newest entries',
@@ -245,8 +252,8 @@ function showAction(make: Make, api: Api, readBudgets: ReadBudgets): Action {
           `spent     ${spent_usd} USD of ${credited_usd} USD credited`,
           `keeps     ${kept_bytes} bytes in the store`,
           ...budgets.map(
-            ({ name, every, amount_usd, spent_usd: used, left_usd }) =>
-              `budget    ${name}: ${used} USD spent of ${amount_usd} ${every === 'total' ? 'in all' : `a ${every}`}, ${left_usd} left`,
+            ({ name, plan: by, every, amount_usd, spent_usd: used, left_usd }) =>
+              `budget    ${name}${by === undefined || by === plan ? '' : ` (plan ${by})`}: ${used} USD spent of ${amount_usd} ${every === 'total' ? 'in all' : `a ${every}`}, ${left_usd} left`,
           ),
           ...entries.map(
             ({ at, kind, amount_usd, reason }) => `${at}  ${kind.padEnd(6)}  ${amount_usd.padStart(12)}  ${reason}`,
@@ -328,7 +335,7 @@ function warnOfNew(shown: {
 
 type PlanWish = Pick<Wish<Account, number, unknown>, 'id' | 'found' | 'expected'>;
 
-function planActions(make: Make, api: Api, show: ShowAccount, readBudgets: ReadBudgets): readonly Action[] {
+function planActions(make: Make, api: Api, show: ShowAccount, readBudgets: ReadAccountBudgets): readonly Action[] {
   const readPlans = createPlanBook(api);
   const records = api.books.records<AccountRecord>(ACCOUNTS);
   const give = async (plan: string | null, { id, found, expected }: PlanWish) => {

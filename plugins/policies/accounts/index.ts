@@ -205,7 +205,7 @@ export default definePlugin({
     for (const route of accountRoutes(api, config.permission, budgets.read)) api.route(route);
     // Where plans of accounts were before they had records; read until an account's plan is changed.
     api.stores.share<AccountRecord>(ACCOUNTS);
-    registerAccounts(api, budgets.read);
+    registerAccounts(api, budgets.readOfAccount);
     api.operators.figure({
       name: 'kept_bytes',
       help: 'Bytes that the accounts keep in the store for which this process wrote something.',

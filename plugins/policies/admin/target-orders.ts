@@ -14,7 +14,7 @@ const RESETS = 'resets';
 const VERSION = 'orders';
 const EVERY_MS = 4_000;
 
-/** At least twice the longest time for which a process's findings keep calls away from a target. */
+/** Time for which resets are stored: twice the longest time for which a process keeps calls away from a target. */
 const RESET_KEPT_MS = 600_000;
 const MAX_ORDERS = 1_000;
 const MAX_NAME = 300;

@@ -3,7 +3,7 @@ import type { GatewayView, PluginApi } from '../../../contract/index.ts';
 /** Types of notices for operators, with their occasions. A test compares `docs/plugins/notices.md` with this table. */
 export const NOTICES = Object.freeze({
   'target.opened': 'a target fails, and calls go elsewhere; of rate limits those of a minute or more',
-  'target.closed': 'a target that was left alone works again',
+  'target.closed': 'a skipped target is healthy again',
   'budget.soft_limit': 'a budget has come to its soft limit',
   'budget.used_up': 'a budget no longer covers calls',
   'model.ends': 'the vendor of a model in use shuts it down: 30, 7 and 1 days before, and when it did',

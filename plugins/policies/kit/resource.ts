@@ -199,7 +199,7 @@ export interface Actions<Value, Version extends VersionTag> {
 const NO_BODY = { type: 'object', additionalProperties: false, properties: {} } as const;
 
 /** Text for the command line about the delay of a change. */
-export const WITHIN = 'gateways that run know it within five seconds';
+export const WITHIN = 'running gateways apply it within 5 seconds';
 
 type Api = Pick<PluginApi, 'route' | 'command'> & { readonly operators: Pick<PluginApi['operators'], 'audit'> };
 

@@ -81,7 +81,7 @@ function learn({ models: { catalog, offers } }: UpdateApi, name: string, models:
 
 /** Compares a vendor's list with the known models. */
 export async function planList(api: UpdateApi, provider: string): Promise<Plan> {
-  const models = await api.models.listAtVendor(provider);
+  const models = await api.models.listAtProvider(provider);
   const where = `the list of ${provider}`;
   if (models.length === 0) throw refused(where, 'has no models');
   const problems = api.models.tables.problemsOfModels(models);

@@ -113,6 +113,11 @@ export function expiredFacts(facts: CallFacts): CallFacts {
 
 /** Facts of a reservation as JSON for {@link readFacts}, without those that nothing is known of yet. */
 export function packPlanned(facts: CallFacts): string {
+  return JSON.stringify(plannedFacts(facts));
+}
+
+/** Facts of a reservation; undefined where nothing is known yet. */
+export function plannedFacts(facts: CallFacts): object {
   // A copy of one shape: JSON leaves out what is undefined.
   const packed: Record<string, unknown> = { ...facts };
   if (facts.tags.length === 0) packed['tags'] = undefined;
@@ -121,7 +126,7 @@ export function packPlanned(facts: CallFacts): string {
     const name = PLAIN_FACTS[at];
     if (name && packed[name] === UNKNOWN_FACTS[name]) packed[name] = undefined;
   }
-  return JSON.stringify(packed);
+  return packed;
 }
 
 /** Facts that a call has whether or not they are known, and that are no lists. */

@@ -15,7 +15,7 @@ describe('keyv store', () => {
     open: () => openKeyv({ adapter: fixture('map-adapter.mjs'), baseDir, timeoutMs: 10_000 }),
   });
 
-  it('says at start that balances and limits are in this process alone', async () => {
+  it('reports at start that balances and limits are limited to this process', async () => {
     const log = createSilentLog();
     const store = await openKeyv({ adapter: fixture('map-adapter.mjs'), baseDir, log });
     await store.close();
@@ -24,7 +24,7 @@ describe('keyv store', () => {
     );
   });
 
-  it('takes an error that the adapter emits beside "absent" for an outage', async () => {
+  it('treats an error event of the adapter together with "absent" as an outage', async () => {
     const store = await openKeyv({ adapter: fixture('hiding-adapter.mjs'), baseDir });
     await rejectsUnavailable(store.keyv('keys').get('k'));
     await rejectsUnavailable(store.keyv('keys').set('k', 1));
@@ -43,7 +43,7 @@ describe('keyv store', () => {
     ['no-such-keyv-adapter', undefined, /cannot be imported.*npm install/],
     [fixture('../../support/setup.ts'), undefined, /no class as its default export/],
   ] as const) {
-    it(`refuses the adapter ${adapter.split('/').at(-1)} and says why`, async () => {
+    it(`refuses the adapter ${adapter.split('/').at(-1)} with the reason`, async () => {
       let message = '';
       await openKeyv({ adapter, options, baseDir }).catch((error: Error) => {
         message = error.message;

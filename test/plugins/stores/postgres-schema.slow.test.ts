@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import pg from 'pg';
+import type { Store } from '../../../contract/index.ts';
 import { openPostgres } from '../../../plugins/stores/postgres/index.ts';
 import { pageStatement } from '../../../plugins/stores/postgres/ledger.ts';
 import { VERSION } from '../../../plugins/stores/postgres/schema.ts';
@@ -8,6 +10,10 @@ import { createSilentLog } from '../../support/log.ts';
 import { describeWith, type TestServer } from '../../support/processes/server-process.ts';
 import { INITDB, POSTGRES, startPostgresServer } from '../../support/stores/postgres-server.ts';
 import { eventually } from '../../support/wait.ts';
+import { expectEarlierRows } from './earlier-rows.ts';
+
+/** Schema 6, with rows written by a gateway of that version. */
+const SCHEMA_6 = readFileSync(new URL('../../fixtures/stores/postgres-schema-6.sql', import.meta.url), 'utf8');
 
 const EARLIER =
   /^The postgres store was made by an earlier version of Tollgate \(schema [12345]\).*set store to a new database\. Nothing in it was changed\.$/;
@@ -56,7 +62,7 @@ describeWith('the schema of the postgres store', { postgres: POSTGRES, initdb: I
   ];
 
   for (const version of [1, 2, 3, 4, 5])
-    it(`of version ${version}, which was not released, is refused with what to do, also by gateways that start at the same time, and nothing of it is touched`, async () => {
+    it(`of version ${version}, which was not released, is refused with the remedy, also by gateways that start at the same time, and is not modified`, async () => {
       await leaveSchema(version);
       const before = await readSchema();
       const errors = await Promise.all([0, 1, 2].map(() => openErrorOf(openPostgres({ url: server.url }))));
@@ -66,7 +72,41 @@ describeWith('the schema of the postgres store', { postgres: POSTGRES, initdb: I
       }
       expect(await readSchema()).to.deep.equal(before);
     });
-  it('E27: answers a list of one account, user, key, session or request from its index, whatever else is asked for', async () => {
+  it('of version 6 is migrated with its rows by gateways that start at the same time', async () => {
+    await query(`DROP SCHEMA IF EXISTS tollgate CASCADE; ${SCHEMA_6}`);
+    const stores = await Promise.all([0, 1, 2].map(() => openPostgres({ url: server.url, connections: 2 })));
+    expect(await query("SELECT value FROM tollgate.meta WHERE name = 'version'")).to.deep.equal([
+      { value: String(VERSION) },
+    ]);
+    await expectEarlierRows(stores[0] as Store);
+    await Promise.all(stores.map((store) => store.close()));
+  });
+
+  it('of version 6 still accepts changes by gateways of that version after its migration', async () => {
+    await query(`DROP SCHEMA IF EXISTS tollgate CASCADE; ${SCHEMA_6}`);
+    const store = await openPostgres({ url: server.url });
+    const rows = [
+      { id: 'account:eve', text: '{"balance":-7,"held":0,"spent":7,"credited":0,"last_entry":1,"updated_at":1}' },
+    ];
+    const entries = [{ account: 'eve', n: 1, kind: 'charge', ref: 'r', amount: -7, at: 1, reason: 'chat p/m' }];
+    const call = {
+      ...{ account: 'eve', ref: 'r', at: 1, counted_at: 1, name: 'eve', user_id: 'u', key: 'k', tags: '[]' },
+      ...{ operation: 'chat', provider: 'p', model: 'm', request_id: 'r', outcome: 'ok' },
+      ...{ sums: [1, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0], facts: '{"stream":false}' },
+    };
+    const changes = JSON.stringify({ rows, entries, calls: [call] });
+    const [changed] = await query(
+      `SELECT tollgate.change_ledger(9e15, '6', '{account:eve}', '{""}', 'v1', '${changes}') AS newer`,
+    );
+    expect(changed).to.deep.equal({ newer: null });
+    expect((await store.ledger.balance('eve')).balance).to.equal(-7);
+    expect((await store.ledger.entries('eve', { limit: 10 })).map(({ amount }) => amount)).to.deep.equal([-7]);
+    const { calls } = await store.ledger.calls({ account: 'eve', limit: 10 });
+    expect(calls.map(({ id, cost, stream }) => [id, cost, stream])).to.deep.equal([['r', 7, false]]);
+    await store.close();
+  });
+
+  it('E27: reads a list of one account, user, key, session or request from its index, with any other filters', async () => {
     await query('DROP SCHEMA IF EXISTS tollgate CASCADE');
     const store = await openPostgres({ url: server.url });
     await query(`INSERT INTO tollgate.calls (account, ref, at, counted_at, name, user_id, key, tags, operation, provider, model, request_id,
@@ -106,7 +146,7 @@ describeWith('the schema of the postgres store', { postgres: POSTGRES, initdb: I
     }
   });
 
-  it('of a newer version is refused with what to do, and nothing of it is touched', async () => {
+  it('of a newer version is refused with the remedy, and is not modified', async () => {
     await leaveSchema(99);
     const before = await readSchema();
     const error = await openErrorOf(openPostgres({ url: server.url }));
@@ -114,7 +154,7 @@ describeWith('the schema of the postgres store', { postgres: POSTGRES, initdb: I
     expect(await readSchema()).to.deep.equal(before);
   });
 
-  it('of a newer version that another gateway made meanwhile is left alone by those that run', async () => {
+  it('of a newer version created by another gateway in the meantime is not modified by running ones', async () => {
     await query('DROP SCHEMA IF EXISTS tollgate CASCADE');
     const store = await openPostgres({ url: server.url });
     await store.ledger.credit('a', 'first', 5, 'top-up', NOW);
@@ -125,7 +165,7 @@ describeWith('the schema of the postgres store', { postgres: POSTGRES, initdb: I
     await store.close();
   });
 
-  it('is checked when a server that was away at the start answers, and the operator and callers are told', async () => {
+  it('is checked when a server responds that was unavailable at the start, and reported to the operator and callers', async () => {
     await leaveSchema(1);
     await server.kill();
     const log = createSilentLog();

@@ -26,7 +26,7 @@ describeWith('postgres store', { postgres: POSTGRES, initdb: INITDB }, () => {
     ['database', (url: string) => url.replace('/postgres?', '/').replace(/\/postgres$/, '/nobody-made-it')],
     ['user', (url: string) => url.replace('tollgate@', 'nobody@')],
   ] as const) {
-    it(`refuses to open with a ${title} that does not exist, and does not tell the address`, async () => {
+    it(`refuses to open with a ${title} that does not exist, without revealing the URL`, async () => {
       const error = await openPostgres({ url: change(server.url) }).catch((reason) => reason);
       expect(error.code).to.equal('store_unavailable');
       expect(error.message).to.match(/refuses the user, password or database/);

@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
+import type { Store } from '../../../contract/index.ts';
 import { SCHEMA_VERSION } from '../../../plugins/stores/redis/connection.ts';
 import { openRedis } from '../../../plugins/stores/redis/index.ts';
 import { NOW } from '../../conformance/store.ts';
@@ -6,6 +8,12 @@ import { createSilentLog } from '../../support/log.ts';
 import { describeWith, type TestServer } from '../../support/processes/server-process.ts';
 import { askRedis, REDIS_SERVER, startRedisCluster, startRedisServer } from '../../support/stores/redis-server.ts';
 import { eventually } from '../../support/wait.ts';
+import { expectEarlierRows } from './earlier-rows.ts';
+
+/** Commands that write the data of a gateway with schema 6. */
+const SCHEMA_6: readonly (readonly string[])[] = JSON.parse(
+  readFileSync(new URL('../../fixtures/stores/redis-schema-6.json', import.meta.url), 'utf8'),
+);
 
 const EARLIER =
   /^The redis store was made by an earlier version of Tollgate \(schema [12345]\).*set prefix to a new one\. Nothing in it was changed\.$/;
@@ -56,7 +64,7 @@ describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, 
     await Promise.all(stores.map((store) => store.close()));
   });
 
-  it('of the first build, which wrote none, is refused with what to do, and nothing of it is touched', async () => {
+  it('of the first version, which wrote none, is refused with the remedy, and is not modified', async () => {
     for (let n = 0; n < 3000; n++) await askRedis(server.port, 'SET', `other:${n}`, '');
     await askRedis(server.port, 'SET', 'tollgate:doc:api-key:keys:a', '{"value":1}');
     const before = await readAll();
@@ -67,7 +75,7 @@ describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, 
   });
 
   for (const version of [2, 3, 4, 5])
-    it(`of version ${version}, which was not released, is refused with what to do, and nothing of it is touched`, async () => {
+    it(`of version ${version}, which was not released, is refused with the remedy, and is not modified`, async () => {
       await askRedis(server.port, 'SET', 'tollgate:schema', String(version));
       await askRedis(server.port, 'SET', 'tollgate:{1}:account:a', '');
       const before = await readAll();
@@ -77,7 +85,25 @@ describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, 
       expect(await readAll()).to.equal(before);
     });
 
-  it('of a newer version is refused with what to do, and nothing of it is touched', async () => {
+  it('of version 6 is migrated with its rows by gateways that start at the same time', async () => {
+    for (const command of SCHEMA_6) await askRedis(server.port, ...command);
+    const stores = await Promise.all([open(), open(), open()]);
+    expect(await versionOf('tollgate')).to.equal(marked);
+    await expectEarlierRows(stores[0] as Store);
+    await Promise.all(stores.map((store) => store.close()));
+    const next = await open();
+    expect((await next.ledger.calls({ limit: 10 })).calls).to.have.length(4);
+    await next.close();
+  });
+
+  it('of version 6 refuses changes by gateways of that version after its migration', async () => {
+    for (const command of SCHEMA_6) await askRedis(server.port, ...command);
+    await (await open()).close();
+    // Scripts of version 6 compare this key with 6, and report the version found.
+    expect(await askRedis(server.port, 'GET', 'tollgate:{ledger}:schema')).to.equal(marked);
+  });
+
+  it('of a newer version is refused with the remedy, and is not modified', async () => {
     await askRedis(server.port, 'SET', 'tollgate:schema', '99');
     const before = await readAll();
     const error = await openErrorOf(open());
@@ -85,7 +111,7 @@ describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, 
     expect(await readAll()).to.equal(before);
   });
 
-  it('of a newer version that another gateway made meanwhile is left alone by those that run', async () => {
+  it('of a newer version created by another gateway in the meantime is not modified by running ones', async () => {
     const store = await open();
     await store.ledger.credit('a', 'first', 5, 'top-up', NOW);
     await askRedis(server.port, 'SET', 'tollgate:{ledger}:schema', '99');
@@ -96,7 +122,7 @@ describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, 
     await store.close();
   });
 
-  it('is checked when a server that was away at the start answers, and the operator and callers are told', async () => {
+  it('is checked when a server responds that was unavailable at the start, and reported to the operator and callers', async () => {
     await askRedis(server.port, 'SET', 'tollgate:doc:api-key:keys:a', '{"value":1}');
     await server.kill();
     const log = createSilentLog();
@@ -140,7 +166,7 @@ describeWith('the schema of the redis store on a cluster', { 'redis-server': RED
 
   const open = (prefix: string) => openRedis({ url: nodes[0]?.url ?? '', cluster: true, prefix });
 
-  it('is not looked for on one node as if that were all: the start is refused with what to do', async () => {
+  it('is not read from one node only: the start is refused with the remedy', async () => {
     const error = await openErrorOf(openRedis({ url: nodes[0]?.url ?? '' }));
     expect(error.code).to.equal('store_unavailable');
     expect(error.message).to.match(/is a node of a cluster.*set "cluster" of the store to true/);
@@ -157,7 +183,7 @@ describeWith('the schema of the redis store on a cluster', { 'redis-server': RED
     await store.close();
   });
 
-  it('of the first build is refused on whichever node its keys are', async () => {
+  it('of the first version is refused on any node with its keys', async () => {
     for (const [index, node] of nodes.entries()) {
       const prefix = `first-${index}`;
       let n = 0;

@@ -12,7 +12,7 @@ describeWith('redis store', { 'redis-server': REDIS_SERVER }, () => {
   });
   after(() => server?.close());
 
-  it('refuses to open with a wrong password, and does not tell the address', async () => {
+  it('refuses to open with a wrong password, without revealing the URL', async () => {
     await askRedis(server.port, 'CONFIG', 'SET', 'requirepass', 'right');
     const url = (password: string) => `redis://:${password}@127.0.0.1:${server.port}`;
     for (const wrong of [url('wrong'), server.url]) {
@@ -35,7 +35,7 @@ describeWith('redis store', { 'redis-server': REDIS_SERVER }, () => {
     expect(log.lines.map(({ message }) => message).join()).to.match(/appendonly is off/);
   });
 
-  it('sweeps past reservations that somebody deleted by hand', async () => {
+  it('sweeps past manually deleted reservations', async () => {
     const store = await openRedis({ url: server.url, prefix: 'deleted' });
     const floor = Number.NEGATIVE_INFINITY;
     for (let n = 0; n < 120; n++) {

@@ -87,7 +87,17 @@ describeWith('the ledger in redis', { 'redis-server': REDIS_SERVER }, () => {
 
   it('counts budgets exactly over calls of many accounts', () => race([store]));
 
-  it('keeps a window of a budget a month longer than anybody asks for it, and a total for ever', async () => {
+  it('waits while it is the turn of another process, and not longer than that', async () => {
+    await evaluate("return redis.call('SET', 'tollgate:{ledger}:turn', 'another')");
+    const credited = store.ledger.credit('waits', 'c', 5, 'top-up', NOW);
+    // What it has asked for by then is refused.
+    await store.ledger.clock?.();
+    expect((await store.ledger.balance('waits')).balance).to.equal(0);
+    await evaluate("return redis.call('DEL', 'tollgate:{ledger}:turn')");
+    expect(await credited).to.equal(true);
+  });
+
+  it('keeps a window of a budget a month longer than it is read, and a total forever', async () => {
     const budgets = [
       { id: 'week', limit: 100, until: Date.now() + 7 * DAY_MS },
       { id: 'all', limit: 100 },
@@ -154,7 +164,17 @@ describeWith('the ledger in postgres', { postgres: POSTGRES, initdb: INITDB }, (
     await Promise.all([one.close(), other.close()]);
   });
 
-  it('keeps a window of a budget a month longer than anybody asks for it, and a total for ever', async () => {
+  it('waits while it is the turn of another process, and not longer than that', async () => {
+    await query("INSERT INTO tollgate.turn (owner, until) VALUES ('another', 9e15)");
+    const credited = store.ledger.credit('waits', 'c', 5, 'top-up', NOW);
+    // What it has asked for by then is refused.
+    await store.ledger.clock?.();
+    expect((await store.ledger.balance('waits')).balance).to.equal(0);
+    await query('UPDATE tollgate.turn SET until = 0');
+    expect(await credited).to.equal(true);
+  });
+
+  it('keeps a window of a budget a month longer than it is read, and a total forever', async () => {
     const budgets = [
       { id: 'week', limit: 100, until: NOW },
       { id: 'all', limit: 100 },

@@ -46,13 +46,13 @@ describe('espeak', () => {
     needProgram(this as never, 'espeak-ng');
   });
 
-  it('says real words as a WAV whose header tells its true size', async () => {
+  it('returns real speech as a WAV whose header has its true size', async () => {
     const { seconds, loudness } = hearWav(await say({ text: 'Hello world, this is a test.' }));
     expect(seconds).to.be.within(1, 4);
     expect(loudness).to.be.above(0.02);
   });
 
-  it('gives pcm at 24 kHz with the length of the WAV', async () => {
+  it('returns pcm at 24 kHz with the length of the WAV', async () => {
     const wav = hearWav(await say({ text: 'Hello world' }));
     const pcm = await say({ text: 'Hello world', format: 'pcm' });
     expect(pcm.length / 48_000).to.be.closeTo(wav.seconds, 0.001);
@@ -60,7 +60,7 @@ describe('espeak', () => {
   });
 
   for (const format of ['mp3', 'opus', 'aac', 'flac'] as const satisfies readonly SpeechFormat[]) {
-    it(`makes ${format} that a decoder takes, as long and as loud as the WAV`, async function () {
+    it(`returns valid ${format}, as long and as loud as the WAV`, async function () {
       needProgram(this as never, 'ffmpeg');
       const wav = hearWav(await say({ text: 'Hello world' }));
       const heard = decode(await say({ text: 'Hello world', format }), format);
@@ -69,7 +69,7 @@ describe('espeak', () => {
     });
   }
 
-  it('speaks slower and faster as it is asked to', async () => {
+  it('speaks slower and faster on request', async () => {
     const lengths = await Promise.all(
       [0.5, 1, 2].map(async (speed) => hearWav(await say({ text: 'One two three four five', speed })).seconds),
     );
@@ -84,7 +84,7 @@ describe('espeak', () => {
     expect(german.equals(await say({ text: 'Strand', voice: 'de' }))).to.equal(true);
   });
 
-  it('takes the names of OpenAI’s voices for variants that sound different', async () => {
+  it('maps the names of OpenAI’s voices to variants that sound different', async () => {
     const [alloy, onyx] = await Promise.all([
       say({ text: 'Hello', voice: 'alloy' }),
       say({ text: 'Hello', voice: 'onyx' }),
@@ -102,7 +102,7 @@ describe('espeak', () => {
     expect(mute.map(({ id }) => id)).to.deep.equal([]);
   });
 
-  it('says everything after a NUL and other control characters too', async () => {
+  it('speaks everything after a NUL and other control characters too', async () => {
     const whole = hearWav(await say({ text: 'one\u0000two\u0007three' }));
     expect(whole.seconds).to.be.above(hearWav(await say({ text: 'one' })).seconds * 1.5);
   });
@@ -120,7 +120,7 @@ describe('espeak', () => {
     expect(hearWav(await say({ text, split: true })).seconds).to.be.above(200);
   });
 
-  it('streams a long text before it is all spoken, under a header that says its size is not known', async () => {
+  it('streams a long text before it is complete, under a header with an unknown size', async () => {
     const run = await start(await loadSpeech(espeak), { text: 'This sentence is said again and again. '.repeat(60) });
     const [first] = await firstOf(run.audio);
     expect(Buffer.from(first ?? []).readUInt32LE(40)).to.equal(0xffff_ffff);
@@ -131,7 +131,7 @@ describe('espeak', () => {
     ['en', 'en-us'],
     ['fr+f3', 'fr-fr+f3'],
   ] as const) {
-    it(`takes the bare language "${voice}" for the voice ${same}`, async () => {
+    it(`maps the bare language "${voice}" to the voice ${same}`, async () => {
       const text = 'Bonjour Paris';
       expect((await say({ text, voice })).equals(await say({ text, voice: same }))).to.equal(true);
     });
@@ -161,7 +161,7 @@ describe('espeak', () => {
     expect(error.message).to.include('wav, pcm');
   });
 
-  it('ends the program when the listener leaves, and gives its place back', async () => {
+  it('ends the program when the listener disconnects, and releases its slot', async () => {
     const vendor = await loadSpeech(espeak, { concurrency: 1 });
     for (let round = 0; round < 3; round++) {
       const run = await start(vendor, { text: 'word '.repeat(780), format: 'pcm' });
@@ -178,7 +178,7 @@ async function firstOf(audio: AsyncIterable<Uint8Array>): Promise<readonly Uint8
 }
 
 describe('espeak without the program', () => {
-  it('says how to install it', async () => {
+  it('explains how to install it', async () => {
     const error = await refusal(say({ text: 'Hello' }, { program: 'no-such-espeak' }));
     expect(error.code).to.equal('feature_disabled');
     expect(error.message).to.include('apt-get install espeak-ng');
@@ -212,28 +212,28 @@ describe('espeak with a program that misbehaves', () => {
       (error: unknown) => (error as StreamFailure).failure.class,
     );
 
-  it('takes an exit code for an error, also after sound', async () => {
+  it('treats an exit code as an error, also after sound', async () => {
     expect(await failureOf(say({ text: 'a' }, { program: fakeProgram(folder, 'exit 1') }))).to.equal('upstream_error');
     const wav = `espeak-ng -v en-us --stdin --stdout; exit 3`;
     expect(await failureOf(say({ text: 'a' }, { program: fakeProgram(folder, wav) }))).to.equal('upstream_error');
   });
 
-  it('takes silence for a text that cannot be said', async () => {
+  it('treats silence as a text that cannot be spoken', async () => {
     expect(await failureOf(say({ text: 'a' }, { program: fakeProgram(folder, 'exit 0') }))).to.equal('invalid_request');
   });
 
-  it('refuses what is no WAV', async () => {
+  it('refuses anything but a WAV', async () => {
     const error = await refusal(say({ text: 'a' }, { program: fakeProgram(folder, HEADER) }));
     expect(error.code).to.equal('provider_invalid_response');
   });
 
-  it('kills a program that takes too long', async () => {
+  it('kills a slow program', async () => {
     const program = fakeProgram(folder, 'exec sleep 600');
     expect(await failureOf(say({ text: 'a' }, { program, timeout: '300ms' }))).to.equal('timeout');
     await until('the program is gone', () => !isRunning(folder));
   });
 
-  it('kills the program when the call is aborted, before or after its turn came', async () => {
+  it('kills the program when the call is aborted, before or after its turn', async () => {
     const program = fakeProgram(folder, 'exec sleep 600');
     const vendor = await loadSpeech(espeak, { program, concurrency: 1 });
     const [running, waiting] = [new AbortController(), new AbortController()];
@@ -257,7 +257,7 @@ describe('espeak with a program that misbehaves', () => {
     expect(new Set(await Promise.all(crowd))).to.deep.equal(new Set(['enough']));
   });
 
-  it('gives the program neither the gateway’s environment nor the text as an argument', async () => {
+  it('passes the program neither the gateway’s environment nor the text as an argument', async () => {
     process.env['TOLLGATE_TEST_SECRET'] = 'sk-very-secret';
     try {
       const spy = `{ env; echo "$@"; } > "${folder}/seen"; exit 1`;

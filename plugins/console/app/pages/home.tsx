@@ -172,7 +172,7 @@ function Costs({ today, budgets }: { today: Loaded<Usage>; budgets: Loaded<Page<
       )}
       <ul class="lines">
         {budgets.data?.data.slice(0, 5).map((budget) => (
-          <li key={`${budget.budget} ${budget.whose}`}>
+          <li key={`${budget.budget} ${budget.whose} ${budget.plan ?? ''}`}>
             <NearLine budget={budget} />
           </li>
         ))}
@@ -188,7 +188,7 @@ function Costs({ today, budgets }: { today: Loaded<Usage>; budgets: Loaded<Page<
 
 /** Budget with its spent share and the time of its reset. */
 function NearLine({
-  budget: { budget, of, whose, used, spent_usd, left_usd, amount_usd, resets_at },
+  budget: { budget, of, whose, plan, used, spent_usd, left_usd, amount_usd, resets_at },
 }: {
   budget: NearBudget;
 }) {
@@ -198,6 +198,7 @@ function NearLine({
       <div class="spread">
         <span>
           <b>{budget}</b> {of !== 'all' && whose !== budget && <span class="muted">{`of ${of} ${whose}`}</span>}
+          {plan !== undefined && <span class="muted">{`, plan ${plan}`}</span>}
         </span>
         <span>
           {usd(spent_usd)} of {usd(amount_usd)}

@@ -23,7 +23,7 @@ describe('the worker that updates the index', () => {
     expect(index.reader.vectors('m', 0, 9)).to.have.length(2);
   });
 
-  it('says why it stopped, when the model cannot be asked', async () => {
+  it('reports why it stopped, when the model is unavailable', async () => {
     index.write({ 'a.md': 'apples' });
     const embed = async () => Promise.reject(new Error('down'));
     expect(await startWorker({ ...index.job, model: 'm' }, { ...events, embed }).outcome).to.have.property('stopped');
@@ -41,7 +41,7 @@ describe('the worker that updates the index', () => {
     expect(index.errors()).to.deep.equal({ 'slow.html': 'it took too long' });
   });
 
-  it('leaves a whole index when it is killed', async () => {
+  it('leaves a consistent index when it is killed', async () => {
     index.write(Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`${at}.md`, `number${at}`])));
     const worker = startWorker(index.job, {
       ...events,

@@ -7,7 +7,7 @@ import { fakeIo } from '../../../support/plugins/fake-io.ts';
 import { makeFaulty } from './charged-calls.ts';
 
 describe('tollgate accounts credit', () => {
-  it('tells how to repeat a credit safely when the store did not say whether it was written', async () => {
+  it('explains how to repeat a credit safely after an unknown result of the store', async () => {
     const store = await openMemory();
     const faulty = makeFaulty(store.ledger);
     const commands: Command[] = [];

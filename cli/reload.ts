@@ -1,18 +1,18 @@
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
-import type { LoadedConfig } from '../../config/load-config.ts';
-import { ConfigError, formatProblem } from '../../config/problems.ts';
-import { rereadSecrets } from '../../config/secrets.ts';
-import type { AuditActor, AuditChange } from '../../contract/audit.ts';
-import type { ConfigChange, ReloadControl, ReloadReport } from '../../contract/gateway.ts';
-import type { Log } from '../../contract/plugin.ts';
-import { connect } from '../../egress/http-client.ts';
-import type { CommandContext } from '../io.ts';
-import { describeError } from '../io.ts';
-import { HERE, loadFor } from '../load.ts';
-import { certificateWarnings, egressWarnings, logWarnings } from '../warnings.ts';
-import { type ControlWork, openControl } from './control.ts';
-import { diffConfigs } from './diff.ts';
+import type { LoadedConfig } from '../config/load-config.ts';
+import { ConfigError, formatProblem } from '../config/problems.ts';
+import { rereadSecrets } from '../config/secrets.ts';
+import type { AuditActor, AuditChange } from '../contract/audit.ts';
+import type { ConfigChange, ReloadControl, ReloadReport } from '../contract/gateway.ts';
+import type { Log } from '../contract/plugin.ts';
+import { connect } from '../egress/http-client.ts';
+import { type ControlWork, openControl } from './cluster/control.ts';
+import { diffConfigs } from './config-diff.ts';
+import type { CommandContext } from './io.ts';
+import { describeError } from './io.ts';
+import { HERE, loadFor } from './load.ts';
+import { certificateWarnings, egressWarnings, logWarnings } from './warnings.ts';
 
 interface Reloader extends ReloadControl {
   /** Active configuration. */
@@ -67,7 +67,7 @@ export function createReloader({ loaded, log, read, swap, note, audit }: Reloade
       const problem = describeError(error).join('\n');
       const summary = describePublicly(error);
       note(summary);
-      log.error({ cause, problem }, 'the configuration was not reloaded: the former one goes on');
+      log.error({ cause, problem }, 'the configuration was not reloaded; the former one stays active');
       return { file: current.config.file, isReloaded: false, changes: [], problem, summary };
     }
   };
@@ -103,7 +103,7 @@ async function writeReload(
     await audit({ actor, action: 'configuration.reload', subject: file, after: { cause, changes: rows } });
     return true;
   } catch (error) {
-    log.error({ err: error, cause, file }, 'the audit log lacks a reload: the store did not take the entry');
+    log.error({ err: error, cause, file }, 'a reload is missing in the audit log: the store did not accept the entry');
     return false;
   }
 }
@@ -119,8 +119,7 @@ function logChanges(log: Log, cause: string, { config }: LoadedConfig, changes: 
     { cause, file: config.file, changes: changed.length, changed: changed.slice(0, MAX_NAMED) },
     'the configuration was reloaded',
   );
-  if (waiting.length > 0)
-    log.warn({ paths: waiting.slice(0, MAX_NAMED) }, 'changes of the configuration that count only after a restart');
+  if (waiting.length > 0) log.warn({ paths: waiting.slice(0, MAX_NAMED) }, 'configuration changes that need a restart');
   logWarnings(log, [...certificateWarnings(config.server), ...egressWarnings(config.instances)]);
 }
 
@@ -223,7 +222,7 @@ function watchSecrets(
     } catch (error) {
       failed = SECRETS_AGAIN_MS;
       const reason = error instanceof Error ? error.message : 'unknown';
-      log.warn({ reason }, 'secrets could not be read anew: those that were read go on');
+      log.warn({ reason }, 'secrets could not be refreshed; the previous ones stay in use');
     }
     // A successful reload has restarted the watch; a refused one has not.
     if (timer === own) watch(loaded, failed);

@@ -1,8 +1,8 @@
-import type { GatewayConfig } from '../../config/core-schema.ts';
-import { firstCertificate, type TlsConfig } from '../../config/tls.ts';
-import type { ConfigChange } from '../../contract/gateway.ts';
-import { isObject } from '../../contract/json.ts';
-import { childPointer, formatPath } from '../../contract/pointers.ts';
+import type { GatewayConfig } from '../config/core-schema.ts';
+import { firstCertificate, type TlsConfig } from '../config/tls.ts';
+import type { ConfigChange } from '../contract/gateway.ts';
+import { isObject } from '../contract/json.ts';
+import { childPointer, formatPath } from '../contract/pointers.ts';
 
 /** Settings that belong to the process and change only with a restart. */
 const FIXED = /^\/(?:store|logging|server\/(?:host|port|workers|watch|basePath))(?:\/|$)/;

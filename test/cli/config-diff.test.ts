@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { diffConfigs, formatChange } from '../../cli/cluster/diff.ts';
 import { parseRawConfig, writeRawConfig } from '../../cli/cluster/messages.ts';
+import { diffConfigs, formatChange } from '../../cli/config-diff.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { readRawConfig } from '../../config/read.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';
@@ -18,11 +18,11 @@ describe('the difference of two configurations', () => {
   const linesOf = async (more: object) =>
     diffConfigs(await load(BASE), await load({ ...BASE, ...more })).map(formatChange);
 
-  it('is nothing for the same one in another order', async () => {
+  it('is empty for the same one in another order', async () => {
     expect(await linesOf({ plans: { free: { rpm: 1 } } })).to.deep.equal([]);
   });
 
-  it('names each place with what was and what is, defaults included, and what counts after a restart only', async () => {
+  it('has each place with its old and new value, defaults included, and marks those that need a restart', async () => {
     const lines = await linesOf({
       plans: { free: { rpm: 2 }, pro: { rpm: 9 } },
       models: { quick: 'echo/echo' },
@@ -37,12 +37,12 @@ describe('the difference of two configurations', () => {
     ]);
   });
 
-  it('says that a secret is another one, and neither of the two', async () => {
+  it('reports a changed secret without its values', async () => {
     const one = { ...BASE.providers.one, apiKey: 'sk-two' };
     expect(await linesOf({ providers: { echo: {}, one } })).to.deep.equal(['~ providers.one.apiKey: another secret']);
   });
 
-  it('names a provider that is gone', async () => {
+  it('names a removed provider', async () => {
     const lines = await linesOf({ providers: { echo: {} } });
     expect(lines).to.include('- providers.one.baseUrl: "http://h/v1"').and.include('- providers.one.apiKey: "****"');
   });
@@ -51,7 +51,7 @@ describe('the difference of two configurations', () => {
 describe('a configuration as text', () => {
   afterEach(removeFolders);
 
-  it('is the very same one for another process, its secrets as they were when they were read', async () => {
+  it('is identical in another process, with the secrets as originally read', async () => {
     const config = {
       providers: { one: { plugin: 'openai-compatible', baseUrl: 'http://h/v1', apiKey: '$' + '{file:./key}' } },
     };
