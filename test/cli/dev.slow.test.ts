@@ -69,7 +69,7 @@ describe('tollgate dev', () => {
   const markOf = async (call: () => Promise<Response>): Promise<string | null> => (await call()).headers.get('x-mark');
 
   for (const types of ['ts', 'mjs'])
-    it(`loads a plugin in .${types} and what it imports anew after a save`, async () => {
+    it(`loads a plugin in .${types} and its imports again after a save`, async () => {
       const files = { [`mark.${types}`]: PLUGIN(types), [`word.${types}`]: `export const word = 'one';` };
       const dev = await start(`save-${types}`, files, `./mark.${types}`);
       const call = await connect(dev);
