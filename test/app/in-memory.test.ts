@@ -1,4 +1,5 @@
 import { readdirSync } from 'node:fs';
+import { mock } from 'node:test';
 import Anthropic from '@anthropic-ai/sdk';
 import { expect } from 'chai';
 import OpenAI from 'openai';
@@ -61,6 +62,16 @@ describe('a gateway in memory', () => {
     expect(gateway.server.listening).to.equal(false);
     expect((await gateway.inject('/livez')).status).to.equal(200);
     expect(readdirSync(cwd)).to.deep.equal([]);
+  });
+
+  it('closes without the delay of a drain, which nobody has to notice', async () => {
+    const gateway = await start({ providers: { echo: {} } });
+    mock.timers.enable({ apis: ['setTimeout'] });
+    try {
+      await gateway.close();
+    } finally {
+      mock.timers.reset();
+    }
   });
 
   for (const stream of [false, true])
