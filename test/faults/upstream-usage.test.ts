@@ -57,7 +57,7 @@ describe('the end of a stream, and what it counts', () => {
   });
 
   for (const count of NONSENSE) {
-    it(`U30: ${JSON.stringify(count)} is no count of tokens: the call is charged by estimate`, async () => {
+    it(`U30: ${JSON.stringify(count)} is not a count of tokens: the call is charged by estimate`, async () => {
       const mark = await rig.mark();
       const says = JSON.stringify(completion('a'.repeat(40), usage(count, count, count)));
       rig.vendor.script(answer(200, says, { 'content-type': 'application/json' }));

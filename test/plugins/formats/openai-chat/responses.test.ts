@@ -27,7 +27,7 @@ describe('a whole answer', () => {
     });
   }
 
-  it('gets the attempt’s id and the asked model when the vendor tells none', () => {
+  it('gets the attempt’s id and the asked model when the vendor returns none', () => {
     expect(read({ id: '', model: null })).to.include({ id: 'chatcmpl-own', model: 'asked' });
   });
 

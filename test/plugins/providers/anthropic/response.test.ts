@@ -209,7 +209,7 @@ describe('anthropic rate limits', () => {
     });
   });
 
-  it('are none where the vendor tells none', () => {
+  it('are none where the vendor returns none', () => {
     expect(anthropicRateLimits({})).to.deep.equal({});
   });
 });
