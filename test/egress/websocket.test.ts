@@ -110,7 +110,7 @@ describe('a websocket at a vendor', () => {
     }
   });
 
-  it('is cut when its caller leaves, and when it is as old as it may get', async () => {
+  it('is cut when its caller leaves, and when it reaches its maximum age', async () => {
     const leaving = new AbortController();
     const first = await open({}, { signal: leaving.signal });
     const read = failsUpstream(frames(first.body, []));
