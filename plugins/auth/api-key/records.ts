@@ -270,7 +270,7 @@ function readRecord(value: unknown, id: string, log: Log): KeyRecord | undefined
 }
 
 function refuseDamaged(id: string, log: Log): undefined {
-  log.error({ keyId: id }, 'The stored document of an API key is damaged; the key is refused.');
+  log.error({ keyId: id }, 'The stored document of an API key is damaged; the key is rejected.');
 }
 
 /** Runs a store operation; whatever it throws becomes `store_unavailable`: unknown is never absent. */
@@ -291,7 +291,7 @@ async function writeStore(operation: () => Promise<boolean>): Promise<void> {
 function unavailable(cause: unknown): GatewayError {
   return new GatewayError(
     'store_unavailable',
-    'The store of API keys does not answer, so this key can be neither accepted nor refused. Try again shortly.',
+    'The store of API keys does not respond, so this key cannot be checked. Try again shortly.',
     { retryAfterMs: 1000, cause },
   );
 }

@@ -160,7 +160,7 @@ describe('signing in at a provider that is hostile, broken or down', () => {
     expect(await withToken({ roles: [] })).to.include({ code: 'permission_denied', isIn: false });
   });
 
-  it('takes no role out of what is neither a list of words nor a text', async () => {
+  it('takes no role out of what must be a list of words or a text', async () => {
     for (const roles of [{ admin: true }, [['admin']], 1, [1, 'admin'], true, ['administrator'], 'nonadmin'])
       expect(await withToken({ roles }), JSON.stringify(roles)).to.include({ code: 'permission_denied', isIn: false });
   });
