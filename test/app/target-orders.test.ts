@@ -133,9 +133,9 @@ describe('orders of operators about targets', () => {
 
   it('are refused for what no call can go to, with what was meant', async () => {
     for (const [name, words] of [
-      ['pair', 'It is an alias: name one of its targets, a/m, b/m.'],
-      ['nowhere/m', '"tollgate models providers" lists the providers'],
-      ['nowhere', 'There is no target or provider "nowhere"'],
+      ['pair', 'It is an alias; use one of its targets, a/m, b/m.'],
+      ['nowhere/m', 'List them with "tollgate models providers"'],
+      ['nowhere', 'Target or provider "nowhere" not found'],
       ['x'.repeat(400), 'There is no target or provider'],
     ] as const) {
       const { status, body } = await operator.order(name, 'drain');
