@@ -58,8 +58,7 @@ export async function run(context: CommandContext): Promise<void> {
     format: config.logging.format,
     isTerminal: process.stdout.isTTY === true,
     isShared: count > 1,
-    onError: ({ code }) =>
-      terminal.err.write(`The log cannot be written (${code}): its lines are lost until it can.\n`),
+    onError: ({ code }) => terminal.err.write(`The log cannot be written (${code}); lines are lost until it can.\n`),
   });
   if (count > 1 && worker === undefined) {
     await runWorkers(count, loaded, context, logger);
@@ -126,7 +125,7 @@ function readLevel(text: unknown): (typeof LEVELS)[number] | undefined {
   if (text === undefined) return undefined;
   const level = LEVELS.find((known) => known === text);
   if (!level)
-    throw new CliError(`"${String(text)}" is not a log level`, EXIT.usage, `Levels are ${LEVELS.join(', ')}.`);
+    throw new CliError(`"${String(text)}" is not a log level`, EXIT.usage, `Use one of ${LEVELS.join(', ')}.`);
   return level;
 }
 
@@ -134,13 +133,13 @@ function readPort(text: unknown): number | undefined {
   if (text === undefined) return undefined;
   // Number() would convert an empty text to 0, which means any free port.
   const port = /^\d{1,5}$/.test(String(text)) ? Number(text) : Number.NaN;
-  if (!(port <= 65_535)) throw new CliError(`"${String(text)}" is not a port`, EXIT.usage, 'Ports are 0 to 65535.');
+  if (!(port <= 65_535)) throw new CliError(`"${String(text)}" is not a port`, EXIT.usage, 'Use 0 to 65535.');
   return port;
 }
 
 function readHost(text: unknown): string | undefined {
   if (typeof text !== 'string' || text.trim() !== '') return text === undefined ? undefined : String(text);
-  throw new CliError(`"${text}" is not an address`, EXIT.usage, 'Such as 127.0.0.1, or 0.0.0.0 for all networks.');
+  throw new CliError(`"${text}" is not an address`, EXIT.usage, 'Use 127.0.0.1, or 0.0.0.0 for all networks.');
 }
 
 /** Handler for uncaught errors of core; before a gateway runs, they end the process. */
@@ -160,7 +159,7 @@ function watchUncaughtErrors(loaded: LoadedConfig, log: Log): UncaughtErrors {
     if (plugin === undefined) {
       log.error({ err: error }, 'unexpected error: shutting down');
       uncaught.onCrash(error);
-    } else log.error({ plugin, err: error }, 'a plugin failed outside of any call; the gateway goes on');
+    } else log.error({ plugin, err: error }, 'a plugin failed outside of a call; the gateway continues');
   };
   process.on('uncaughtException', onUncaught);
   process.on('unhandledRejection', onUncaught);
@@ -343,7 +342,9 @@ function createAbsentStore(kind: string): Store {
 }
 
 function refuse(): Promise<never> {
-  return Promise.reject(new GatewayError('store_unavailable', 'The configuration is only checked: no store is open.'));
+  return Promise.reject(
+    new GatewayError('store_unavailable', 'The configuration is only checked; the store is not open.'),
+  );
 }
 
 function refuseAll<T extends object>(): T {

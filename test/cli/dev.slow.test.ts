@@ -95,7 +95,7 @@ describe('tollgate dev', () => {
     dev.save('word.ts', 'export const word = "one";\nexport const x = {;\n');
     await dev.saw(/cannot be loaded: ParseError: Unexpected token \(word\.ts:2:18\)/);
     await dev.saw(/at word\.ts:2:18\n.*1 \| export const word = "one";\n\s+> 2 \| export const x = \{;\n\s+\^\n/);
-    await dev.saw(/the gateway goes on as it was; save a file to try again/);
+    await dev.saw(/the gateway is unchanged; save a file to try again/);
     expect(await markOf(call)).to.equal('one');
 
     dev.save('mark.ts', PLUGIN('ts').replace('setup(api) {', "setup(api) {\n    throw new Error('not today');"));
@@ -121,7 +121,7 @@ describe('tollgate dev', () => {
     const files = { 'mark.ts': PLUGIN('ts'), 'word.ts': 'export const word = ;' };
     const dev = await start('begin', files, './mark.ts');
     await dev.saw(/> 1 \| export const word = ;/);
-    await dev.saw(/nothing runs yet; save a file to try again/);
+    await dev.saw(/the gateway is not running; save a file to try again/);
     dev.save('word.ts', `export const word = 'up';`);
     const call = await connect(dev);
     expect(await markOf(call)).to.equal('up');

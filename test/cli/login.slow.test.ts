@@ -41,7 +41,7 @@ describe('signing in with `tollgate login`', function () {
   const login = async (decision: 'approve' | 'refuse' = 'approve', ...more: string[]) => {
     const running = startCli(['login', `${rig.origin}/`, ...more], home);
     const [, link = ''] = await running.seen(/^Open (\S+)$/m);
-    await running.seen(/shows the code [A-Z]{4}-[A-Z]{4}\. The code is good for 10 minutes/);
+    await running.seen(/shows the code [A-Z]{4}-[A-Z]{4}\. The code is valid for 10 minutes/);
     await decideOnProgram(link, decision);
     return running.finished;
   };
@@ -66,7 +66,7 @@ describe('signing in with `tollgate login`', function () {
     expect((await chat(stdout.trim())).status).to.equal(401);
     const after = await runCli(['token'], home);
     expect(after.code).to.equal(77);
-    expect(after.stderr).to.include('no one is signed in here').and.to.include('tollgate users login');
+    expect(after.stderr).to.include('not signed in').and.to.include('tollgate users login');
   });
 
   it('renews a token before it ends, once for two terminals', async () => {
@@ -124,8 +124,8 @@ describe('signing in with `tollgate login`', function () {
     const cases: readonly (readonly [string, number, string])[] = [
       ['http://gateway.example', 2, 'do not go over http:// to another machine'],
       ['https://ann:secret@gateway.example', 2, 'not the address of a gateway'],
-      [`http://127.0.0.1:${await freePort()}`, 69, 'does not answer (ECONNREFUSED)'],
-      [`${rig.origin}/v1`, 2, 'no one can sign in at'],
+      [`http://127.0.0.1:${await freePort()}`, 69, 'does not respond (ECONNREFUSED)'],
+      [`${rig.origin}/v1`, 2, 'sign-in is not available at'],
       [rig.origin.replace('127.0.0.1', 'localhost'), 2, `tollgate users login ${rig.origin}`],
     ];
     for (const [url, code, words] of cases) {
@@ -226,8 +226,8 @@ describe('`tollgate login` at a gateway that misbehaves', function () {
         69,
         'refused: Too many.?[2J',
       ],
-      [{ '/d': [[200, { ...code, expires_in: 0.005 }]] }, 77, 'the code is over'],
-      [{ '/t': [[400, { error: 'expired_token' }]] }, 77, 'the code is over'],
+      [{ '/d': [[200, { ...code, expires_in: 0.005 }]] }, 77, 'the code has expired'],
+      [{ '/t': [[400, { error: 'expired_token' }]] }, 77, 'the code has expired'],
       [{ '/t': [[401, { error: 'invalid_client', error_description: 'Unknown program.' }]] }, 77, 'Unknown program.'],
       [{ '/t': [[200, { access_token: 'a\nb', refresh_token: 'c', expires_in: 9 }]] }, 69, 'no token'],
     ];
@@ -253,7 +253,7 @@ describe('`tollgate login` at a gateway that misbehaves', function () {
     expect(over.stderr).to.include('refused: Later.');
   });
 
-  it('signs out here when the gateway does not answer, and says what is left there', async () => {
+  it('signs out here when the gateway does not respond, and says what is left there', async () => {
     await runCli(['login', origin], home);
     const out = await runCli(['logout'], home);
     expect(out).to.include({ code: 0, stdout: `signed out at ${origin}\n` });
@@ -266,7 +266,7 @@ describe('`tollgate login` at a gateway that misbehaves', function () {
     writeFileSync(path.join(home, FILE), '{"signIns":{"https://a.example":{"accessToken":1}}}');
     const failed = await runCli(['token'], home);
     expect(failed.code).to.equal(1);
-    expect(failed.stderr).to.include('does not hold sign-ins').and.to.include('Remove it');
+    expect(failed.stderr).to.include('is not a valid file of sign-ins').and.to.include('Remove it');
   });
 
   it('refuses a proxy of the environment that is none, and shows nothing of it', async () => {
