@@ -13,7 +13,7 @@ export interface CaseOptions {
 const TOLLGATE = tollgate('tollgate', 'Tollgate, everything on');
 const BONES = tollgate('bare-bones', 'Tollgate: key, validation, the way of a call', { bareBones: true });
 
-/** Size of Node's young generation, as measured in docs/reliability.md. */
+/** Size of Node's young generation, as measured in docs/measurements.md. */
 const YOUNG = ['--max-semi-space-size=64'];
 
 function json(bytes: number): BenchRequest {

@@ -2,7 +2,7 @@
 /**
  * Compares the cost of a call with the yardstick, in figures that depend little on other load. Needs Node and Linux.
  *
- *   node bench/gate.mjs [--workload chat|tools|stream] [--body 2] [--conns 32] [--calls 6000] [--rounds 8] [--repeats 1]
+ *   node bench/gate.mjs [--workload chat|tools|stream|store] [--store URL] [--body 2] [--conns 32] [--calls 6000] [--rounds 8] [--repeats 1]
  *        [--node PATH] [--flags '…'] [--main dist/cli/main.js] [--check | --bounds]
  *
  * Each workload compares two programs alternately. Figures per call:
@@ -31,6 +31,7 @@ const BOUNDS = path.join(FOLDER, 'gate-bounds.json');
 const SETTLE_MS = 800;
 const DEFAULTS = {
   workload: 'chat',
+  store: '',
   main: path.join(FOLDER, '..', 'dist', 'cli', 'main.js'),
   node: process.execPath,
   flags: '',
@@ -79,7 +80,10 @@ const BUDGETS = [
   { name: 'model', model: `openai/${MODEL}`, amount_usd: 1e6, every: 'day' },
 ];
 
-/** Two programs per workload: the second one is compared with the first. `path` and `body` belong to its request. */
+/**
+ * Two programs per workload: the second one is compared with the first. `path` and `body` belong to its request. `store` compares the
+ * gateway on the store of --store with the gateway on SQLite.
+ */
 const WORKLOADS = {
   chat: (kilobytes) => [
     { name: 'yardstick', path: '/openai/v1/chat/completions', body: chatOf(kilobytes) },
@@ -94,6 +98,10 @@ const WORKLOADS = {
       hasSpare: true,
       config: { models: { fast: [`openai/${MODEL}`, `spare/${MODEL}`] }, budgets: BUDGETS },
     },
+  ],
+  store: (kilobytes, store) => [
+    { name: 'sqlite', path: OPENAI_CHAT, body: chatOf(kilobytes) },
+    { name: 'server', path: OPENAI_CHAT, body: chatOf(kilobytes), config: { store } },
   ],
   stream: (kilobytes) => [
     { name: 'passed', path: OPENAI_CHAT, body: { ...chatOf(kilobytes), stream: true } },
@@ -163,7 +171,7 @@ async function run() {
     const [vendorPort] = await once(vendor, 'message');
     for (let repeat = 0; repeat < Number(o.repeats); repeat += 1) {
       const programs = [];
-      for (const part of WORKLOADS[o.workload](Number(o.body))) {
+      for (const part of WORKLOADS[o.workload](Number(o.body), o.store)) {
         const start = part.name === 'yardstick' ? startYardstick : startGateway;
         const program = await start(o, path.join(folder, `${part.name}${repeat}`), vendorPort, part);
         running.push(program);
@@ -191,7 +199,7 @@ async function run() {
   const figures = Object.fromEntries(
     ['cpu', 'alloc', 'old'].map((name) => [name, median(results.map((each) => each[name]))]),
   );
-  const row = `Node ${version}, ${o.workload}, ${o.body} KB, ${o.conns} callers`;
+  const row = `Node ${version}, ${o.workload}${o.store && ` ${new URL(o.store).protocol}`}, ${o.body} KB, ${o.conns} callers`;
   const bounds = JSON.parse(fs.readFileSync(BOUNDS, 'utf8'));
   const isHeld = report(row, figures, bounds[row]);
   if (o.bounds) {

@@ -1,5 +1,5 @@
 /**
- * Measures resources of a gateway for docs/operate.md: memory of an idle process and of each open stream; CPU per call
+ * Measures resources of a gateway for docs/measurements.md. Memory of an idle process and of each open stream; CPU per call
  * by store, per chunk, and per TLS connection. Takes less than two minutes.
  *
  *     npm run bench:sizing

@@ -1,8 +1,8 @@
 /**
  * Measures reports and first pages of every list over a month of two million calls, requested over HTTP as by
- * operators. In milliseconds: medians of the time and of this process's CPU (gateway and client), and the longest block
- * of the event loop, which delays `/livez` too. Runs on sqlite, and on Redis and Postgres if their servers are
- * installed.
+ * operators. Prints medians of the time and of this process's CPU (gateway and client) in milliseconds. Prints the
+ * longest block of the event loop too, since it delays `/livez`. Runs on sqlite, and on Redis and Postgres if their
+ * servers are installed.
  *
  *     npm run bench:usage [-- --stores sqlite,redis,postgres --calls 100000 --rounds 9]
  *
@@ -121,7 +121,7 @@ async function fillLists(store: Store, count: number): Promise<void> {
   const registry = new Registry();
   const ofKeys = createInstanceStore(() => store, registry, { group: 'auth', name: 'api-key' });
   const own = createInstanceStore(() => store, registry, { group: 'core', name: 'core' });
-  const keys = createRecords({ keyv: ofKeys.keyv, log: NO_LOG, records: createRecordBook(own) });
+  const keys = createRecords({ keyv: ofKeys.keyv, log: NO_LOG, books: { records: createRecordBook(own) } });
   const index = createKeyIndex(ofKeys.sets);
   const audit = createAuditLog({ store: own, keepForMs: 730 * DAY_MS, log: NO_LOG });
   await inTurns(count, async (n) => {

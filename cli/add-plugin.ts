@@ -59,7 +59,8 @@ export async function runAdd(context: CommandContext): Promise<void> {
   const given = readOptions(options['options']);
   const raw = await readRawConfig({ ...HERE, configPath: globals.config });
   const [file = raw.file] = raw.files;
-  if (raw.isDefault) throw new CliError('no configuration found in this folder', EXIT.config, 'Run: tollgate init');
+  if (raw.isDefault)
+    throw new CliError('there is no configuration file to add the plugin to', EXIT.config, 'Run: tollgate init');
   await loadConfig({ ...HERE, connect, configPath: file }); // problems that exist already are not caused by the plugin
   const found = await lookAt(spec);
   const place = placeFor(found.plugin, { raw, file }, options['as']);
@@ -209,9 +210,9 @@ function placeFor({ kind, name }: Plugin, { raw, file }: Target, as: unknown): r
 async function confirmInstall({ err, isTty }: Terminal, json: boolean, place: string): Promise<void> {
   if (json || !isTty || process.stdin.isTTY !== true)
     throw new CliError(
-      'nothing was installed: confirmation needs a terminal',
+      'nothing was installed: there is no terminal to confirm it',
       EXIT.usage,
-      'Check the plugin, then add --yes.',
+      'Check the facts above, then add --yes.',
     );
   const reader = createInterface({ input: process.stdin, output: err });
   const reply = await reader.question(`Install it and add ${place} to the configuration? [y/N] `);
@@ -301,7 +302,7 @@ async function npm(words: readonly string[], cwd: string): Promise<string> {
   } catch (error) {
     const { code, killed, stderr = '' } = error as NpmFailure;
     if (code === 'ENOENT')
-      throw new CliError('npm was not found', EXIT.unavailable, 'Install npm, which is part of Node.js.');
+      throw new CliError('npm is not installed', EXIT.unavailable, 'Install npm, which comes with Node.');
     if (code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER')
       throw new CliError(
         `npm printed more than ${NPM_BYTES / 1e6} MB and was stopped`,

@@ -8,12 +8,12 @@ import { ConfigError, displayPath } from '../config/problems.ts';
 import { type RawConfig, readRawConfig } from '../config/read.ts';
 import { createGateway, type Gateway } from '../core/app.ts';
 import { connect } from '../egress/http-client.ts';
-import { diffConfigs } from './cluster/diff.ts';
-import { watchFiles } from './cluster/reload.ts';
+import { diffConfigs } from './config-diff.ts';
 import type { CommandContext } from './io.ts';
 import { describeError, type Terminal } from './io.ts';
 import { draining, EXIT_OF, HERE, listenToSignals } from './load.ts';
 import { createProgramLog, flushLog } from './program-log.ts';
+import { watchFiles } from './reload.ts';
 import { markBuildInUse } from './running-build.ts';
 import { formatBanner, makeSignInLinks, readExchangeOptions, readListenOptions } from './start.ts';
 
@@ -71,7 +71,7 @@ export async function runDev(context: CommandContext): Promise<void> {
     } catch (error) {
       if (!running && !isOfAuthor(error)) throw error;
       terminal.err.write(formatFailure(error, code.failure() ?? error, terminal));
-      const state = running ? 'the gateway is unchanged' : 'the gateway is not running';
+      const state = running ? 'the gateway continues unchanged' : 'the gateway has not started';
       terminal.err.write(`       ${state}; save a file to try again\n`);
       files.watchToo([...code.files(), ...filesOfConfig(), ...filesOf(error)], begun);
     }

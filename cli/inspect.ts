@@ -16,7 +16,7 @@ import { targetsOfRequest } from '../models/catalog.ts';
 import { endingModels } from '../models/model-ends.ts';
 import { loadModelTable } from '../models/model-table.ts';
 import { type ControlReply, callGateways } from './cluster/control.ts';
-import { formatChange } from './cluster/diff.ts';
+import { formatChange } from './config-diff.ts';
 import type { CommandContext } from './io.ts';
 import { CliError, createIo, EXIT, fitTable, type Terminal } from './io.ts';
 import { loadFor, withGeneration } from './load.ts';

@@ -219,7 +219,7 @@ function describeFailure(error: unknown): Failure {
 function describeMisuse({ code, message }: CommanderError): Failure {
   const usage = { exitCode: EXIT.usage, code: 'usage' };
   if (code === 'commander.help')
-    return { ...usage, lines: ['the command is missing'], hint: 'The help above lists all commands.' };
+    return { ...usage, lines: ['a command is missing'], hint: 'The help above lists them.' };
   const [line = '', meant] = message.replace(/^error: /, '').split('\n');
   return {
     ...usage,

@@ -23,7 +23,7 @@ export async function runLogin(context: CommandContext): Promise<void> {
   const metadata = await discover(url);
   const begun = await begin(url, metadata);
   io.note(`Open ${begun.page}`);
-  io.note(`and check that it shows the code ${begun.userCode}. The code is valid for ${minutes(begun.expiresInMs)}.`);
+  io.note(`and check that it shows the code ${begun.userCode}. The code expires in ${minutes(begun.expiresInMs)}.`);
   if (context.options['browser'] === true) openBrowser(begun.page, io.note);
   const signIn = await poll(url, metadata, begun);
   const former = await withLock(async () => {
@@ -87,7 +87,7 @@ async function findGateway(given: string | undefined): Promise<string> {
   const [only, ...others] = urls;
   if (only !== undefined && others.length === 0) return only;
   if (only === undefined) throw noSignIn();
-  throw new CliError('this machine has several sign-ins', EXIT.usage, `Select one: ${urls.join(', ')}.`);
+  throw new CliError('this machine has several sign-ins', EXIT.usage, `Name one: ${urls.join(', ')}.`);
 }
 
 function noSignIn(url?: string): CliError {
@@ -131,7 +131,7 @@ async function discover(url: string): Promise<Metadata> {
   const { origin } = new URL(url);
   for (const endpoint of [device, token, ...(typeof revocation === 'string' ? [revocation] : [])])
     if (!URL.canParse(endpoint) || new URL(endpoint).origin !== origin)
-      throw new CliError(`the gateway at ${url} has sign-in URLs of another host`, EXIT.unexpected);
+      throw new CliError(`the gateway at ${url} refers to another host for signing in`, EXIT.unexpected);
   return {
     ...{ deviceEndpoint: device, tokenEndpoint: token },
     ...(typeof revocation === 'string' && { revocationEndpoint: revocation }),
@@ -162,7 +162,7 @@ async function begin(url: string, { deviceEndpoint }: Metadata): Promise<Begun> 
     throw unavailable(url, 'returned no valid code');
   const link = URL.canParse(complete) ? new URL(complete) : undefined;
   if (link?.origin !== new URL(url).origin)
-    throw new CliError(`the gateway at ${url} has sign-in URLs of another host`, EXIT.unexpected);
+    throw new CliError(`the gateway at ${url} refers to another host for signing in`, EXIT.unexpected);
   const expiresInMs = Math.min(seconds, 3600) * 1000;
   return { deviceCode, userCode, page: link.href, expiresInMs, intervalMs: Math.min(interval, 60) * 1000 };
 }

@@ -51,7 +51,7 @@ export async function runExport(context: CommandContext): Promise<void> {
   const io = createIo(context.terminal, context.globals.json === true);
   io.result({ file, ...tally }, `${describe(tally)}\nare in ${file}`);
   io.note(
-    'Keep the pepper with it ("auth.api-key.pepper", or the file "pepper" of the data folder); with another pepper, keys become invalid.',
+    'Back up the pepper too ("auth.api-key.pepper", or the file "pepper" of the data folder): keys work only with the same pepper.',
   );
 }
 

@@ -51,7 +51,7 @@ export async function runNew({ terminal, globals, args, options }: CommandContex
     throw new CliError(
       `${folder} cannot be written: ${reason}`,
       EXIT.unexpected,
-      'Run the command in a folder with write permission.',
+      'Run this in a folder that you can write to.',
     );
   }
   createIo(terminal, globals.json === true).result(

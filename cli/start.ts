@@ -30,11 +30,11 @@ import {
 } from './cluster/cluster.ts';
 import { createWorkerListener } from './cluster/connections.ts';
 import { createWorkerGatherer, sendToPrimary } from './cluster/messages.ts';
-import { type Reloads, startReloads } from './cluster/reload.ts';
 import type { CommandContext } from './io.ts';
 import { CliError, EXIT, type Terminal } from './io.ts';
 import { draining, EXIT_OF, listenToSignals, loadFor, type StopSignal } from './load.ts';
 import { createProgramLog, flushLog } from './program-log.ts';
+import { type Reloads, startReloads } from './reload.ts';
 import { markBuildInUse } from './running-build.ts';
 import { logWarnings, networkWarnings } from './warnings.ts';
 
@@ -58,7 +58,7 @@ export async function run(context: CommandContext): Promise<void> {
     format: config.logging.format,
     isTerminal: process.stdout.isTTY === true,
     isShared: count > 1,
-    onError: ({ code }) => terminal.err.write(`The log cannot be written (${code}); lines are lost until it can.\n`),
+    onError: ({ code }) => terminal.err.write(`The log cannot be written (${code}): lines are lost until it can.\n`),
   });
   if (count > 1 && worker === undefined) {
     await runWorkers(count, loaded, context, logger);
@@ -159,7 +159,7 @@ function watchUncaughtErrors(loaded: LoadedConfig, log: Log): UncaughtErrors {
     if (plugin === undefined) {
       log.error({ err: error }, 'unexpected error: shutting down');
       uncaught.onCrash(error);
-    } else log.error({ plugin, err: error }, 'a plugin failed outside of a call; the gateway continues');
+    } else log.error({ plugin, err: error }, 'a plugin failed outside of any call; the gateway continues');
   };
   process.on('uncaughtException', onUncaught);
   process.on('unhandledRejection', onUncaught);

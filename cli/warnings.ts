@@ -23,7 +23,7 @@ export function listenWarnings(server: Pick<ServerConfig, 'host' | 'tls' | 'trus
   if (tls !== undefined) return certificateWarnings(server);
   if (isLoopback(host) || trustProxy > 0) return [];
   const message = `listens on ${host} without TLS and without a trusted proxy, so keys and prompts are sent unencrypted`;
-  const hint = 'Set server.tls, or use a TLS proxy in front and set server.trustProxy (docs/operate.md).';
+  const hint = 'Set server.tls, or use a TLS proxy in front and set server.trustProxy (docs/how-to/serve-https.md).';
   return [{ pointer: '/server/host', message, hint }];
 }
 

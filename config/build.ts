@@ -95,21 +95,27 @@ export async function buildInto(folder: string, report: (line: string) => void =
   }
 }
 
-/** Writes the types of the entries of the package into a build that is published: only compilers of plugins read them. */
-export async function writeTypes(folder: string): Promise<void> {
+/** Adds to a build what only the published package has: types, and docs that are compressed once more. */
+export async function completePackage(folder: string): Promise<void> {
+  await writeTypes(folder);
+  await runNode(['--import', 'tsx/esm', 'cli/generate/shrink-docs.ts', folder]);
+}
+
+/** Writes the types of the package's entries: only compilers of plugins read them. */
+async function writeTypes(folder: string): Promise<void> {
   await runTsc('--declaration', '--emitDeclarationOnly', '--removeComments', 'false', '--outDir', folder);
   const { exports } = JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'package.json'), 'utf8')) as {
     readonly exports: Readonly<Record<string, string | { readonly types: string }>>;
   };
   const entries = Object.values(exports).flatMap((entry) => (typeof entry === 'string' ? [] : [entry.types]));
   const used = new Set(entries.map((file) => path.join(folder, path.relative('dist', file))));
-  // A set visits what is added to it meanwhile.
+  // Iterating a set includes entries added meanwhile.
   for (const file of used)
     for (const [, name = ''] of readFileSync(file, 'utf8').matchAll(
       /\b(?:from |import\(|import )['"](\.[^'"]+)\.ts['"]/g,
     )) {
       const imported = path.resolve(path.dirname(file), `${name}.d.ts`);
-      // Examples in comments import files of others.
+      // Examples in comments import files that do not exist here.
       if (existsSync(imported)) used.add(imported);
     }
   for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' }))
@@ -203,7 +209,7 @@ async function publish(folder: string): Promise<void> {
   const fresh = path.join(BUILDS, `unfinished-${process.pid}-publish`);
   rmSync(fresh, { recursive: true, force: true });
   cpSync(folder, fresh, { recursive: true, filter: (file) => path.relative(folder, file) !== 'in-use' });
-  await writeTypes(fresh);
+  await completePackage(fresh);
   removeDist();
   renameSync(fresh, DIST);
 }

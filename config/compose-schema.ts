@@ -39,9 +39,8 @@ const REFERENCE: Schema = Object.freeze({
 const MAPS: readonly string[] = ['properties', '$defs', 'patternProperties', 'definitions'];
 
 /**
- * Adapts a plugin's schema to the configuration: adds the key `plugin` (except in a section, which belongs to one
- * plugin), and closes objects so that misspelt keys are reported. A schema keeps an object open with
- * `additionalProperties`.
+ * Adapts a plugin's schema to the configuration. Adds the key `plugin`, except in a section, which belongs to one
+ * plugin. Closes objects so that misspelt keys are reported; a schema keeps an object open with `additionalProperties`.
  */
 export function sealPluginSchema({
   schema,

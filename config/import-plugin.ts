@@ -26,10 +26,10 @@ export type ImportFile = (file: string) => Promise<Readonly<Record<string, unkno
 const PACKAGE_PREFIX = 'tollgate-plugin-';
 
 /**
- * Imports the plugin named `spec`: the built-in of this name and kind, the npm package `tollgate-plugin-…`, or anything
- * with `.`, `/` or `@` as written (package, path or URL). Packages and paths are resolved from `baseDir`. Throws a
- * {@link PluginImportError} for a missing or broken module, for a wrong kind or API version, and for a package that
- * requires other versions. No other plain word becomes a package name.
+ * Imports the plugin named `spec`: the built-in of this name and kind, or the npm package `tollgate-plugin-…`. A spec
+ * with `.`, `/` or `@` is used as written (package, path or URL). Packages and paths are resolved from `baseDir`.
+ * Throws a {@link PluginImportError} for a missing or broken module, for a wrong kind or API version, and for a package
+ * that requires other versions. No other plain word becomes a package name.
  */
 export async function importPlugin(spec: string, options: ImportOptions): Promise<Plugin> {
   const given = options.given?.find(({ kind, name }) => kind === options.kind && name === spec);

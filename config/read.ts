@@ -410,8 +410,9 @@ const SECRET_NAME = /authorization|password|passwd|secret|token$|api-?_?key|cred
 const SECRET_PARAMETER = /([?&][^=&#]*(?:password|secret|token|key|auth)[^=&#]*=)[^&#\s]*/gi;
 
 /**
- * Copies a value and replaces secrets by `****`: values marked by the schema, texts with the name of a secret, values
- * of headers, passwords in URLs, and pointers for which `isHidden` returns true. `pointer` is the value's position.
+ * Copies a value and replaces secrets by `****`. Secrets are values marked by the schema, texts with the name of a
+ * secret, values of headers, and passwords in URLs. Pointers for which `isHidden` returns true are hidden too.
+ * `pointer` is the value's position.
  */
 export function maskSecrets(
   value: unknown,

@@ -36,20 +36,26 @@ const MESSAGE: Form = Object.freeze({
   fill: withContent,
 } satisfies Form);
 
-/** The table of empty lists and nulls. */
-const CHAT = Object.freeze({
-  lists: ['functions', 'stop', 'tools'],
-  fields: {
-    audio: PLAIN,
-    functions: { items: PLAIN },
-    messages: { items: MESSAGE },
-    prediction: PLAIN,
-    response_format: { fields: { json_schema: PLAIN } },
-    stream_options: PLAIN,
-    tools: { items: FUNCTION },
-    web_search_options: PLAIN,
-  },
-} satisfies Form);
+/** Fields of a request but the lists of messages and tools. */
+const CHAT_FIELDS = Object.freeze({
+  audio: PLAIN,
+  functions: { items: PLAIN },
+  prediction: PLAIN,
+  response_format: { fields: { json_schema: PLAIN } },
+  stream_options: PLAIN,
+  web_search_options: PLAIN,
+} satisfies Form['fields']);
+
+/** The table of empty lists and nulls, with the lists that the walk over the request found loose. */
+function chatForm(hasLooseMessages: boolean, hasLooseTools: boolean): Form {
+  const fields: Record<string, Form> = { ...CHAT_FIELDS };
+  if (hasLooseMessages) fields['messages'] = { items: MESSAGE };
+  if (hasLooseTools) fields['tools'] = { items: FUNCTION };
+  return { lists: ['functions', 'stop', 'tools'], fields };
+}
+
+/** Of almost all requests. */
+const PLAIN_CHAT = chatForm(false, false);
 
 /** The fields that say something about a list, which vendors refuse without it. */
 const ABOUT: Readonly<Record<'tools' | 'functions', readonly string[]>> = Object.freeze({
@@ -63,13 +69,14 @@ const ABOUT: Readonly<Record<'tools' | 'functions', readonly string[]>> = Object
  */
 export function normalChat(request: ChatRequest): ChatRequest {
   const { hasLooseMessages, hasLooseTools } = factsOf(request);
-  const { messages, tools, ...others } = CHAT.fields;
-  const fields = { ...others, ...(hasLooseMessages && { messages }), ...(hasLooseTools && { tools }) };
-  let cleared = clear<JsonObject>(request, { ...CHAT, fields });
+  const form = hasLooseMessages || hasLooseTools ? chatForm(hasLooseMessages, hasLooseTools) : PLAIN_CHAT;
+  let cleared = clear<JsonObject>(request, form);
   if (!('tools' in cleared) && !('functions' in cleared)) {
-    for (const choice of ['tool_choice', 'function_call']) if (isForced(cleared[choice])) throw noTools(choice);
+    if (isForced(cleared['tool_choice'])) throw noTools('tool_choice');
+    if (isForced(cleared['function_call'])) throw noTools('function_call');
     // Only beside a list that was empty: without any list the vendor judges.
-    for (const [list, about] of Object.entries(ABOUT)) if (list in request) cleared = without(cleared, about);
+    if ('tools' in request) cleared = without(cleared, ABOUT.tools);
+    if ('functions' in request) cleared = without(cleared, ABOUT.functions);
   }
   if (cleared === request) return request;
   const normal = cleared as ChatRequest;
@@ -91,16 +98,16 @@ function clear<T>(value: T, form: Form): T {
     return cleared.every((item, at) => item === value[at]) ? value : (Object.freeze(cleared) as T);
   }
   if (!isObject(value)) return value;
-  const { lists = [], nulls = [], fields = {}, fill } = form;
+  const { lists, nulls, fields, fill } = form;
   let changed: Record<string, unknown> | undefined;
   for (const name of Object.keys(value)) {
     const own = value[name];
-    const below = Object.hasOwn(fields, name) ? fields[name] : undefined;
+    const below = fields && Object.hasOwn(fields, name) ? fields[name] : undefined;
     const cleared = below ? clear(own, below) : own;
     const isAbsent =
       own === undefined ||
-      (own === null && !nulls.includes(name)) ||
-      (Array.isArray(own) && own.length === 0 && lists.includes(name));
+      (own === null && nulls?.includes(name) !== true) ||
+      (Array.isArray(own) && own.length === 0 && lists?.includes(name) === true);
     if (!isAbsent && cleared === own) continue;
     changed ??= { ...value };
     if (isAbsent) delete changed[name];

@@ -183,7 +183,7 @@ function readAmount(amount: string | number): number {
 }
 
 /** A plan that an operator puts at run time, held to the schema of those in the file; throws `invalid_request` naming the field. */
-/** `validate` is that of the gateway (`api.validate`). */
+/** `validate` is that of the gateway (`api.operators.validate`). */
 export function readPlan(value: unknown, validate: Validate): Plan {
   if (!isObject(value)) throw new GatewayError('invalid_request', 'A plan is an object, such as {"rpm": 60}.');
   const plan = structuredClone(value) as PlanValues;

@@ -79,7 +79,7 @@ export const ERRORS = Object.freeze({
     type: request,
     when: 'The provider has no model whose name the requested one begins with; the message names near ones.',
   },
-  not_found: { status: 404, type: request, when: 'The object does not exist, or belongs to somebody else.' },
+  not_found: { status: 404, type: request, when: 'The object does not exist, or belongs to another user.' },
   unknown_url: { status: 404, type: request, when: 'No route has this path.' },
   method_not_allowed: {
     status: 405,

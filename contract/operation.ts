@@ -120,7 +120,7 @@ export interface OperationDefinition<O extends Operation = Operation> {
   isResponse(value: unknown): value is ResponseOf<O>;
 }
 
-/** What `api.call` gives. */
+/** What `api.models.call` gives. */
 export interface CallResult<O extends Operation = Operation> {
   readonly response: ResponseOf<O>;
   /** What an HTTP route tells of the call: provider, model, attempts, cost, timing; names in lower case. */

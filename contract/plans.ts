@@ -52,11 +52,18 @@ export function assertInPlan(
 /** All plans by name: those of the file first, which nothing in the store replaces. */
 export type PlanBook = ReadonlyMap<string, NamedPlan>;
 
+/** What plans are read with: a part of {@link PluginApi}. */
+export interface PlanApi {
+  readonly settings: PluginApi['settings'];
+  readonly stores: Pick<PluginApi['stores'], 'shared'>;
+  readonly books: Pick<PluginApi['books'], 'records'>;
+}
+
 /** Reads the plans: those of the file, and those of the store as they were a moment ago. */
 export function createPlanBook({
-  records,
+  books: { records },
   settings,
-}: Pick<PluginApi, 'records' | 'settings'>): () => PlanBook | Promise<PlanBook> {
+}: Pick<PlanApi, 'books' | 'settings'>): () => PlanBook | Promise<PlanBook> {
   const stored = records<StoredPlans>(PLANS);
   let last: PlanBook | undefined;
   const read = async (): Promise<PlanBook> => {
@@ -99,12 +106,12 @@ export function accountKey(account: string): string {
 
 /** What an operator gave an account: its record, or the document that stands for version 0 of it. */
 export async function findAccount(
-  api: Pick<PluginApi, 'shared' | 'records'>,
+  api: Pick<PlanApi, 'stores' | 'books'>,
   account: string,
 ): Promise<{ readonly version: number; readonly plan: string | undefined }> {
-  const { version, value } = await api.records<AccountRecord>(ACCOUNTS).find(account);
+  const { version, value } = await api.books.records<AccountRecord>(ACCOUNTS).find(account);
   if (version > 0) return { version, plan: value?.plan };
-  return { version, plan: (await api.shared<AccountRecord>(ACCOUNTS).get(accountKey(account)))?.plan };
+  return { version, plan: (await api.stores.shared<AccountRecord>(ACCOUNTS).get(accountKey(account)))?.plan };
 }
 
 /**
@@ -112,11 +119,11 @@ export async function findAccount(
  * default plan. Undefined when there is none: no plan, no limit. Throws `permission_denied` for a caller whose plan is not
  * there (any more) when no other one applies: a name that limits nothing must not lift the limits.
  */
-export function createPlanFinder(api: Pick<PluginApi, 'shared' | 'settings' | 'records'>): PlanFinder {
+export function createPlanFinder(api: PlanApi): PlanFinder {
   const { defaultPlan } = api.settings;
   const readBook = createPlanBook(api);
   const accounts = createFreshReads(async (account) => (await findAccount(api, account)).plan, PLAN_TTL_MS, 10_000);
-  api.records<AccountRecord>(ACCOUNTS).onChange(accounts.forget);
+  api.books.records<AccountRecord>(ACCOUNTS).onChange(accounts.forget);
 
   const choose = (book: PlanBook, wanted: string | undefined, given: string | undefined): NamedPlan | undefined => {
     const plan = book.get(given ?? NO_NAME) ?? book.get(defaultPlan ?? NO_NAME);

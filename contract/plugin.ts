@@ -58,12 +58,13 @@ export const PLUGIN_KINDS = Object.freeze([
 export type PluginKind = (typeof PLUGIN_KINDS)[number];
 
 /**
- * What a plugin may declare that it uses beyond what every plugin may. `ledger`: {@link PluginApi.ledger}, all accounts and calls, and to
- * move money. `records`: {@link PluginApi.records} and {@link PluginApi.allPersonalData}: users, accounts and plans, and to erase what is kept
- * of people. `credentials`: what callers send to prove who they are (the hook `authenticate`, which auth plugins have without it), and the
- * keys of providers ({@link PluginApi.offers}). `hosts`: {@link PluginApi.fetch} to hosts that it does not name.
+ * What a plugin may declare that it uses beyond what every plugin may. `ledger`: {@link BooksApi.ledger}, all accounts and calls, and to
+ * move money. `records`: {@link BooksApi.records} and {@link OperatorsApi.allPersonalData}: users, accounts and plans, and to erase what is
+ * kept of people. `operators`: {@link PluginApi.operators}: the gateway as operators see it, and the audit log. `credentials`: what callers
+ * send to prove who they are (the hook `authenticate`, which auth plugins have without it), and the keys of providers
+ * ({@link ModelsApi.offers}). `hosts`: {@link PluginApi.fetch} to hosts that it does not name.
  */
-export const PERMISSIONS = Object.freeze(['ledger', 'records', 'credentials', 'hosts'] as const);
+export const PERMISSIONS = Object.freeze(['ledger', 'records', 'operators', 'credentials', 'hosts'] as const);
 export type Permission = (typeof PERMISSIONS)[number];
 
 /**
@@ -190,69 +191,27 @@ export interface ModelTables {
   problemsOfModels(models: readonly ModelInfo[]): readonly string[];
 }
 
-/** Everything that any plugin may do. Registering twice what another plugin has is refused, naming both. */
-export interface PluginApi {
-  /** The instance's name: its key in the configuration. */
-  readonly instance: string;
-  readonly log: Log;
-  /** Facts of the whole configuration that more than one plugin needs: plans, billing mode, data folder. */
-  readonly settings: GatewaySettings;
-  route<const Body extends object>(route: Route<Body>): void;
-  /** Serves websockets at a path: of callers with a key of models. One instance owns a path. */
-  upgrade(path: string, handler: UpgradeHandler, options?: UpgradeOptions): void;
-  /** A schema that others may `$ref` by its `$id`. */
-  schema(schema: Schema & { readonly $id: string }): void;
-  /** Joins the team under its name. */
-  agent(agent: AgentDefinition): void;
-  /** All agents registered so far by any plugin; complete once the gateway listens. */
-  agents(): readonly AgentDefinition[];
-  /** Any Koa middleware, outermost, before routes. */
-  use(middleware: Koa.Middleware): void;
-  hook<N extends HookName, const O extends Operation = Operation>(name: N, hook: Hook<N, O>): void;
-  /** Gives other plugins something, under a name that the definition declares: `provides: ['clock']`. One instance gives a name. */
-  provide<N extends keyof Services>(name: N, implementation: Services[N]): void;
-  /** What another plugin provides, declared by `requires: ['clock']`: that one is set up before, wherever the configuration names it. */
-  require<N extends keyof Services>(name: N): Services[N];
-  /** This instance's own documents: nobody else reads or writes them. */
-  keyv<T = unknown>(namespace: string): Keyv<T>;
-  /** This instance's own documents that others may read by {@link shared}; one instance owns a name. */
-  share<T = unknown>(name: string): Keyv<T>;
-  /** What another instance shares under this name; empty while nobody does. */
-  shared<T = unknown>(name: string): SharedDocuments<T>;
-  /** The gateway's store: this instance's own sets and counters, and its health. */
-  readonly stores: Pick<Store, 'kind' | 'sets' | 'counters' | 'health'> & { readonly kept: AccountDocuments };
-  /** Says what this instance keeps of users, so that operators see how much that is and may erase it. */
-  personalData(data: PersonalData): void;
-  /** All that instances keep of users; with the permission `records`; complete once the gateway listens. */
-  allPersonalData(): readonly PersonalData[];
-  /** For plugins with the permission `ledger`; throws for others. */
-  readonly ledger: Ledger;
-  /**
-   * With the permission `records`: records of the gateway: `users`, `accounts`, `plans`. Unlike what {@link keyv} keeps, they are the same for all instances, and
-   * no change is lost.
-   */
-  records<T>(name: string): Records<T>;
-  /** The text without the secrets of the configuration, and without what looks like a credential of anyone: `[redacted]` stands in their place. */
-  redact(text: string): string;
-  /** What a schema refuses of a value, in the words of the configuration. */
-  readonly validate: Validate;
-  /** For routes and commands of operators. */
-  readonly gateway: GatewayView;
-  /** Writes down a change that an operator made: after it was made, before it is answered. Entries are never altered. */
-  audit(change: AuditChange): Promise<void>;
-  /** What operators changed, newest first. */
-  auditLog(query: AuditQuery): Promise<AuditPage>;
-  /**
-   * Control-plane calls: bounded, no redirects, to the hosts of this instance's url-format options and of the plugin's `hosts`
-   * only. Loaded on first use.
-   */
-  http(): Promise<Got>;
-  /** The platform's `fetch` by the instance's proxy and certificates, to the hosts of {@link http}; with the permission `hosts` to any. It bounds nothing. */
-  readonly fetch: typeof fetch;
-  /** A model call through the whole pipeline: limits, fallback, hooks, ledger. A stream when `request.stream` is true. */
-  chat(request: ChatRequest & { readonly stream: true }, context: CallContext): Promise<AsyncIterable<ChatChunk>>;
-  chat(request: ChatRequest & { readonly stream?: false }, context: CallContext): Promise<ChatResponse>;
-  /** The same for an operation that a plugin registered. */
+/** Models: which there are, what names stand for, and calls of them for operations other than chat. */
+export interface ModelsApi {
+  /** Models and aliases that this principal may use. */
+  list(principal?: Principal): readonly ModelRow[];
+  /** The models of chat: ids, facts, prices. */
+  readonly catalog: ModelCatalog;
+  /** The aliases of the configuration, each with what it stands for: `provider/model` in the order to try. */
+  aliases(): readonly (readonly [alias: string, targets: readonly string[]])[];
+  /** What an alias stands for; undefined when it is none. */
+  alias(name: string): readonly string[] | undefined;
+  /** What stops calls of a model or an alias as it is configured, or makes them fail or cost wrongly; undefined when nothing is known to. Whether the provider has its credential is `catalog.isConfigured`. */
+  problemOf(name: string): ModelProblem | undefined;
+  /** What this process knows of its targets (state, errors, latency) and of its retries. */
+  routing(): RoutingState;
+  /** What instances registered for an operation, by instance name; complete once the gateway listens. Keys of vendors are cut out, unless with the permission `credentials`. */
+  offers<O extends Operation>(operation: O): ReadonlyMap<string, OfferOf<O>>;
+  /** What a provider's vendor lists itself, sent for now with the provider's key; unchecked but for the length of ids. */
+  listAtProvider(provider: string): Promise<readonly ModelInfo[]>;
+  /** The table of models of this release, and what is wrong with another one. */
+  readonly tables: ModelTables;
+  /** A call of an operation that a plugin registered, through the whole pipeline: limits, fallback, hooks, ledger. */
   call<O extends Operation>(operation: O, request: RequestOf<O>, context: OperationContext): Promise<CallResult<O>>;
   /**
    * Lets one request of a file in as if it had come by itself in a client's format, with the hooks of `count`: what would be sent to the
@@ -263,37 +222,37 @@ export interface PluginApi {
   sendTo(operation: Operation, provider: string, request: HttpRequest, signal?: AbortSignal): Promise<AttemptResponse>;
   /** Throws for what would make a target of an operation do, as it is sent, what this caller may not have done, and for addresses of media but `https:` at public hosts: the gate of every request. */
   checkEffects(operation: Operation, target: Target, body: object, principal: Principal): Promise<void>;
-  /** What instances registered for an operation, by instance name; complete once the gateway listens. Keys of vendors are cut out, unless with the permission `credentials`. */
-  offers<O extends Operation>(operation: O): ReadonlyMap<string, OfferOf<O>>;
+}
+
+/** Money, and records that are the same for all instances. */
+export interface BooksApi {
   /** The most this call may come to over its targets, by the price table; with `maxTokens`, if a chat, or another call with `max_tokens`, had this limit of output. */
   estimate(call: Call, maxTokens?: number): Metered;
   /** Sets how many tokens a chat, or another call whose request has `max_tokens`, may write; for `reserve` hooks, which know what it may cost. */
   limitOutput(call: Call, tokens: number): void;
-  /** Models and aliases that this principal may use. */
-  models(principal?: Principal): readonly ModelRow[];
-  /** The aliases of the configuration, each with what it stands for: `provider/model` in the order to try. */
-  aliases(): readonly (readonly [alias: string, targets: readonly string[]])[];
-  /** What an alias stands for; undefined when it is none. */
-  alias(name: string): readonly string[] | undefined;
-  /** What this process knows of its targets (state, errors, latency) and of its retries. */
-  routing(): RoutingState;
-  /** What stops calls of a model or an alias as it is configured, or makes them fail or cost wrongly; undefined when nothing is known to. Whether the provider has its credential is `catalog.isConfigured`. */
-  problemOfModel(name: string): ModelProblem | undefined;
-  /** The models of chat: ids, facts, prices. */
-  readonly catalog: ModelCatalog;
-  /** What a provider's vendor lists itself, sent for now with the provider's key; unchecked but for the length of ids. */
-  listModels(provider: string): Promise<readonly ModelInfo[]>;
-  /** The table of models of this release, and what is wrong with another one. */
-  readonly modelTables: ModelTables;
+  /** All accounts and calls. With the permission `ledger`; throws without it. */
+  readonly ledger: Ledger;
+  /**
+   * Records of the gateway: `users`, `accounts`, `plans`. Unlike what {@link PluginApi.keyv} keeps, no change is lost. With the
+   * permission `records`; throws without it.
+   */
+  records<T>(name: string): Records<T>;
+}
+
+/** What operators see and change. With the permission `operators`; throws without it. */
+export interface OperatorsApi {
+  /** For routes and commands of operators. */
+  readonly gateway: GatewayView;
+  /** Writes down a change that an operator made: after it was made, before it is answered. Entries are never altered. */
+  audit(change: AuditChange): Promise<void>;
+  /** What operators changed, newest first. */
+  auditLog(query: AuditQuery): Promise<AuditPage>;
+  /** All that instances keep of users; with the permission `records` too; complete once the gateway listens. */
+  allPersonalData(): readonly PersonalData[];
+  /** What a schema refuses of a value, in the words of the configuration. */
+  readonly validate: Validate;
   /** Takes another table of models in place of the one in use, for all operations. */
   useModelTable(table: ModelTable): void;
-  /** A command of `tollgate`, such as `keys`; runs on the configured store, with or without a gateway beside it. */
-  command(command: Command): void;
-  /**
-   * Something that outlives a reload of the configuration (metrics, local counters, queues): made once under this instance's
-   * name, given back to the next generation, closed when no generation asks for it any more.
-   */
-  keep<T>(name: string, make: () => T, close?: (kept: T) => void | Promise<void>): T;
   /**
    * Names what this process answers about a topic; the function asks all workers of this gateway, and answers within
    * 2 s by those that did. Values travel as JSON.
@@ -311,6 +270,58 @@ export interface PluginApi {
   announce(announcement: Announcement): void;
   /** A way to sign in that `tollgate start` shows to a person at a terminal. */
   offerSignIn(link: SignInLink): void;
+}
+
+/** The gateway's store, as far as it is this instance's own, and its health. */
+export interface StoresApi extends Pick<Store, 'kind' | 'sets' | 'counters' | 'health'> {
+  readonly kept: AccountDocuments;
+  /** This instance's own documents that others may read by {@link shared}; one instance owns a name. */
+  share<T = unknown>(name: string): Keyv<T>;
+  /** What another instance shares under this name; empty while nobody does. */
+  shared<T = unknown>(name: string): SharedDocuments<T>;
+  /** Says what this instance keeps of users, so that operators see how much that is and may erase it. */
+  personalData(data: PersonalData): void;
+}
+
+/** Everything that any plugin may do. Registering twice what another plugin has is refused, naming both. */
+export interface PluginApi {
+  /** The instance's name: its key in the configuration. */
+  readonly instance: string;
+  readonly log: Log;
+  /** Facts of the whole configuration that more than one plugin needs: plans, billing mode, data folder. */
+  readonly settings: GatewaySettings;
+  route<const Body extends object>(route: Route<Body>): void;
+  /** Serves websockets at a path: of callers with a key of models. One instance owns a path. */
+  upgrade(path: string, handler: UpgradeHandler, options?: UpgradeOptions): void;
+  /** Any Koa middleware, outermost, before routes. */
+  use(middleware: Koa.Middleware): void;
+  hook<N extends HookName, const O extends Operation = Operation>(name: N, hook: Hook<N, O>): void;
+  /** A command of `tollgate`, such as `keys`; runs on the configured store, with or without a gateway beside it. */
+  command(command: Command): void;
+  /** This instance's own documents: nobody else reads or writes them. */
+  keyv<T = unknown>(namespace: string): Keyv<T>;
+  readonly stores: StoresApi;
+  /**
+   * Control-plane calls: bounded, no redirects, to the hosts of this instance's url-format options and of the plugin's `hosts`
+   * only. Loaded on first use.
+   */
+  http(): Promise<Got>;
+  /** The platform's `fetch` by the instance's proxy and certificates, to the hosts of {@link http}; with the permission `hosts` to any. It bounds nothing. */
+  readonly fetch: typeof fetch;
+  /** A model call through the whole pipeline: limits, fallback, hooks, ledger. A stream when `request.stream` is true. */
+  chat(request: ChatRequest & { readonly stream: true }, context: CallContext): Promise<AsyncIterable<ChatChunk>>;
+  chat(request: ChatRequest & { readonly stream?: false }, context: CallContext): Promise<ChatResponse>;
+  /**
+   * Something that outlives a reload of the configuration (metrics, local counters, queues): made once under this instance's
+   * name, given back to the next generation, closed when no generation asks for it any more.
+   */
+  keep<T>(name: string, make: () => T, close?: (kept: T) => void | Promise<void>): T;
+  /** Gives other plugins something, under a name that the definition declares: `provides: ['clock']`. One instance gives a name. */
+  provide<N extends keyof Services>(name: N, implementation: Services[N]): void;
+  /** What another plugin provides, declared by `requires: ['clock']`: that one is set up before, wherever the configuration names it. */
+  require<N extends keyof Services>(name: N): Services[N];
+  /** The text without the secrets of the configuration, and without what looks like a credential of anyone: `[redacted]` stands in their place. */
+  redact(text: string): string;
   /**
    * Runs once all plugins have registered, also for commands and `tollgate check`: to refuse, by an `OptionError`, what does not fit
    * what others have registered. Without side effects.
@@ -320,6 +331,9 @@ export interface PluginApi {
   onReady(ready: () => void | Promise<void>): void;
   /** Runs at the end, in reverse order of registration. */
   onClose(close: () => void | Promise<void>): void;
+  readonly models: ModelsApi;
+  readonly books: BooksApi;
+  readonly operators: OperatorsApi;
 }
 
 /** Registers what an instance offers for an operation: an endpoint with its codec. */
@@ -333,11 +347,23 @@ interface ProviderApi extends PluginApi, OffersApi {
 
 interface TtsApi extends PluginApi, OffersApi {}
 
-interface OperationApi extends PluginApi {
+interface SchemasApi {
+  /** A schema that others may `$ref` by its `$id`. */
+  schema(schema: Schema & { readonly $id: string }): void;
+}
+
+interface AgentApi extends PluginApi {
+  /** Joins the team under its name. */
+  agent(agent: AgentDefinition): void;
+  /** All agents registered so far by any plugin; complete once the gateway listens. */
+  agents(): readonly AgentDefinition[];
+}
+
+interface OperationApi extends PluginApi, SchemasApi {
   operation<O extends Operation>(definition: OperationDefinition<O>): void;
 }
 
-interface DialectApi extends PluginApi {
+interface DialectApi extends PluginApi, SchemasApi {
   dialect<Body>(definition: DialectDefinition<Body>): void;
 }
 
@@ -355,7 +381,7 @@ type StoreApi = Pick<PluginApi, 'instance' | 'log' | 'settings' | 'onClose'> & {
 export interface ApiOfKind {
   readonly provider: ProviderApi;
   readonly auth: PluginApi;
-  readonly agent: PluginApi;
+  readonly agent: AgentApi;
   readonly tts: TtsApi;
   readonly operation: OperationApi;
   readonly dialect: DialectApi;
@@ -365,7 +391,7 @@ export interface ApiOfKind {
 }
 
 /** The APIs of all kinds in one, as core makes it. */
-export type WholeApi = ProviderApi & OperationApi & DialectApi & StoreApi;
+export type WholeApi = ProviderApi & AgentApi & OperationApi & DialectApi & StoreApi;
 
 /** A plan: requests and tokens a minute, calls at once (0 allows none), and what its callers may use beside models. */
 export interface Plan {

@@ -22,7 +22,7 @@ export function loadModelTable(): ModelTable {
   return shipped;
 }
 
-/** An operator's own list is complete: no family extends it. */
+/** An operator's own list is complete: the family accepts no further names. */
 export function familyOf({ vendor, models }: Offer, { families = {} }: ModelTable): ModelFamily {
   const family = Object.hasOwn(families, vendor) ? families[vendor] : undefined;
   if (!family || !models) return family ?? {};

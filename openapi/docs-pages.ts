@@ -147,7 +147,7 @@ function siteRoutes(bundle: Bundle): readonly Route[] {
   ];
 }
 
-/** The viewer's script: in the bundle, or in `node_modules` where there was no build. */
+/** Reads the viewer's script from the bundle, or from `node_modules` without a build. */
 async function readViewer(bundle: Bundle | undefined): Promise<Buffer> {
   const built = await bundle?.read('viewer.js');
   return built ?? (await readFile(createRequire(import.meta.url).resolve('rapidoc/dist/rapidoc-min.js')));

@@ -1,8 +1,10 @@
 /**
- * The yardstick: a gateway with all duties of a call and no optimizations, with libraries used as documented. Duties:
- * request id, key, JSON, Ajv, requests and tokens per minute, a hold and a settlement on sqlite (one transaction per
- * turn of the event loop), abort on disconnect of the caller, deadlines, usage and cost, access log, metrics; whole
+ * The yardstick: a gateway with all duties of a call and no optimizations, with libraries used as documented. Whole
  * responses and streams.
+ * - request id, key, JSON, Ajv, requests and tokens per minute
+ * - a hold and a settlement on sqlite (one transaction per turn of the event loop)
+ * - abort on disconnect of the caller, deadlines
+ * - usage and cost, access log, metrics
  */
 import { createHash, randomUUID } from 'node:crypto';
 import http, { type IncomingMessage } from 'node:http';

@@ -14,9 +14,9 @@ import { mergeStates, ROUTING_TOPIC } from '../../routing/routing-states.ts';
 import type { CommandContext } from '../io.ts';
 import { CliError, describeError, EXIT } from '../io.ts';
 import { draining, EXIT_OF, listenToSignals, type StopSignal } from '../load.ts';
+import { type Reloads, startReloads } from '../reload.ts';
 import { Connections } from './connections.ts';
 import { GATHER_MS, parseRawConfig, send, sendToPrimary, type WorkerMessage, writeRawConfig } from './messages.ts';
-import { type Reloads, startReloads } from './reload.ts';
 
 /** Entry file of workers: that of the primary's build, even if `dist` points to a newer one. */
 const PROGRAM = path.join(CODE_ROOT, 'cli', IS_SOURCE ? 'main.ts' : 'main.js');
@@ -312,7 +312,10 @@ class WorkerCluster implements Cluster {
     const id = this.#nextId();
     const problem = await this.#prepare(member, id, this.#text);
     if (problem === undefined) return send(member.worker, { tollgate: 'commit', id });
-    this.#log.error({ worker: member.number, problem }, 'a worker could not load the configuration of the others');
+    this.#log.error(
+      { worker: member.number, problem },
+      'a worker could not load the configuration of the others and is replaced',
+    );
     member.worker.process.kill('SIGKILL');
   }
 

@@ -89,7 +89,7 @@ export function sendToPrimary(message: WorkerMessage): void {
   if (process.connected) process.send?.(message, undefined, {}, () => {});
 }
 
-/** Writes a configuration as it was read to text, for another process that must use exactly the same one. */
+/** Serializes a raw configuration, for another process that must use exactly the same one. */
 export function writeRawConfig({ positions, texts, secrets, ...rest }: RawConfig): string {
   return JSON.stringify({ ...rest, positions: [...positions], texts: [...texts], secrets: [...secrets] });
 }

@@ -6,7 +6,10 @@ import { bundleFiles } from '../../openapi/docs-bundle.ts';
 import { renderDocsSite } from '../../openapi/pages/docs-site.ts';
 import { renderConfigPage } from './config-page.ts';
 
-/** Everything that a gateway serves at `/docs` as one file: the viewer of the API, the page of all keys, the pages of the docs. */
+/**
+ * Bundles everything that a gateway serves at `/docs` into one file: the API viewer, the page of all keys, the docs
+ * pages.
+ */
 export function bundleDocs(plugins: readonly PluginSchema[]): Buffer {
   const files = new Map<string, Buffer>([
     ['config.html', Buffer.from(renderConfigPage(plugins))],

@@ -72,9 +72,10 @@ async function listSettingsSchemas({ plugins }: LoadedConfig): Promise<readonly 
 function compileTexts(set: SchemaSet, wanted: readonly string[]): CompiledSet {
   const texts = [...new Set(wanted)].filter((text) => !REFERS_TO_OTHERS.test(text));
   const schemas = texts.map((text) => JSON.parse(text) as Schema);
-  // Requests are validated on the way of each call: their options are not worth a function call each.
+  // Options are not shared in request schemas: they are validated on every call, and a function call per option is not
+  // worth it.
   const { members, shared } = set === 'settings' ? shareOptions(schemas) : { members: schemas, shared: [] };
-  // Without `inlineRefs: false` Ajv writes the code of a shared option at each place that refers to it.
+  // Without `inlineRefs: false` Ajv inlines a shared option at each reference.
   const ajv = createAjv(set, { code: { source: true }, ...(set === 'settings' && { inlineRefs: false }) });
   for (const option of shared) ajv.addSchema(option);
   const names = texts.map(fingerprint);
@@ -88,9 +89,10 @@ function compileTexts(set: SchemaSet, wanted: readonly string[]): CompiledSet {
 }
 
 /**
- * Makes options that several schemas have schemas of their own, which the others refer to: most options of a provider are
- * those of all providers, and each is compiled to one function. An error of such an option has a `schemaPath` that begins at the
- * option. `config/validate.ts` compares the paths of errors below one combinator, so schemas with one at the top are left whole.
+ * Turns options of several schemas into separate schemas, which the others refer to. Most options of a provider are
+ * shared by all providers, so each is compiled to one function. An error of such an option has a `schemaPath` that
+ * begins at the option. `config/validate.ts` compares the paths of errors below one combinator, so schemas with a
+ * combinator at the top are unchanged.
  */
 function shareOptions(schemas: readonly Schema[]): {
   readonly members: readonly Schema[];
@@ -101,7 +103,7 @@ function shareOptions(schemas: readonly Schema[]): {
   const ids = new Map<string, string>();
   const refer = (option: unknown): unknown => {
     const text = JSON.stringify(option);
-    // Ajv fills in a default where the option is declared, not behind a reference.
+    // Ajv applies a default only where the option is declared, not behind a reference.
     if ((counts.get(text) ?? 0) < 2 || !isObject(option) || 'default' in option) return option;
     const id = ids.get(text) ?? `urn:tollgate:option:${ids.size}`;
     ids.set(text, id);
@@ -115,7 +117,7 @@ function shareOptions(schemas: readonly Schema[]): {
   return { members, shared: [...ids].map(([text, $id]) => ({ ...(JSON.parse(text) as Schema), $id })) };
 }
 
-/** The options of a schema as texts; none when a combinator stands beside them. */
+/** Options of a schema as texts; empty if it also has a combinator. */
 function optionsOf(schema: Schema): readonly string[] {
   if (COMBINATORS.some((keyword) => keyword in schema)) return [];
   return Object.values(schema['properties'] ?? {}).map((option) => JSON.stringify(option));

@@ -1,8 +1,9 @@
 /**
- * Writes what follows from the schemas of the built-in plugins. Without an option `config/tollgate.schema.json` (`npm run schema`);
- * with `--check` nothing: it fails when that file is out of date. With `--dist FOLDER`, the last step of `npm run build`: the
- * compiled validators, and one file with everything that the gateway serves at `/docs`: the viewer of the API, the page of the
- * configuration's keys, and the pages of the docs.
+ * Generates files from the schemas of the built-in plugins.
+ * - Without an option it writes `config/tollgate.schema.json` (`npm run schema`).
+ * - With `--check` it writes nothing, and fails if that file is out of date.
+ * - With `--dist FOLDER`, the last step of `npm run build`, it writes the compiled validators. It also writes one file
+ *   with everything served at `/docs`: the API viewer, the page of the configuration keys, and the docs pages.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

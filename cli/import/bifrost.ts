@@ -46,7 +46,7 @@ const PROVIDER: Readonly<Record<string, FieldRule>> = Object.freeze({
     'impossible',
     'plans and keys limit concurrent calls; the policy overload protects the gateway',
   ],
-  proxy_config: ['emulated', 'the option proxy of the provider: docs/operate.md'],
+  proxy_config: ['emulated', 'the option proxy of the provider: docs/how-to/use-an-https-proxy.md'],
   send_back_raw_response: ['impossible', 'additional response fields of vendors are passed on if the format allows it'],
   send_back_raw_request: ['impossible', 'tollgate start --log-level debug logs requests, without their content'],
   pricing_overrides: ['emulated', 'the option prices of the provider, in US dollars per million tokens'],

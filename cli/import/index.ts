@@ -108,7 +108,7 @@ function readSource(source: string, { title, file: names }: Gateway): ReadonlyMa
         : 'Expected .json and .yaml files. Otherwise set the file.',
     );
   if (found.length > (names ? 1 : MAX_FILES))
-    throw new CliError(`${source} has ${found.length} matching files`, EXIT.usage, 'Select one file.');
+    throw new CliError(`${source} has ${found.length} possible files`, EXIT.usage, 'Name one of them.');
   return new Map(found.map((file) => [aliasName(file), readFields(file)]));
 }
 
@@ -134,7 +134,11 @@ function readFields(file: string): Fields {
       'Use a file that the other gateway can read.',
     );
   }
-  throw new CliError(`${file} contains no map of settings`, EXIT.config, 'Check that it is the configuration.');
+  throw new CliError(
+    `${file} does not contain a map of settings`,
+    EXIT.config,
+    'Check that it is the configuration of that gateway.',
+  );
 }
 
 async function writeImport(context: CommandContext, gateway: Gateway, imported: Imported): Promise<void> {

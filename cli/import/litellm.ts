@@ -402,7 +402,7 @@ function readCallbacks(draft: Draft, settings: Fields): void {
     }
 }
 
-/** What may stand in a report: short, without control characters. */
+/** Shortens a text for a report and removes control characters. */
 function printable(text: string): string {
   return text.replace(/[^\w.:/ -]/g, '?').slice(0, 60);
 }

@@ -330,7 +330,7 @@ function createCallDeps(
   },
 ): CallDeps {
   const { shared } = createInstanceStore(() => store, registry, CORE_INSTANCE);
-  const planOf = createPlanFinder({ settings: loaded.settings, shared, records });
+  const planOf = createPlanFinder({ settings: loaded.settings, stores: { shared }, books: { records } });
   const allHooks = [...registry.hooks, ...verdictHooks(loaded.config.instances)];
   const everyHook = hookParts(log, loaded, book, pending, planOf);
   const hooksOf = (

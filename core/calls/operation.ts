@@ -41,7 +41,7 @@ export async function callOperation<O extends Operation>(
   });
 }
 
-/** Where a call goes: as the caller of `api.call` says, or by the model that its request names. */
+/** Where a call goes: as the caller of `api.models.call` says, or by the model that its request names. */
 function findTargets(
   deps: CallDeps,
   { catalog }: OperationParts,

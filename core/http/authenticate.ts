@@ -221,8 +221,8 @@ export function readCredential(
   // Node keeps the first of two `authorization` headers and joins others: neither may decide who calls.
   let surplus = -sent.length - (authorization === undefined ? 0 : 1);
   for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at]?.toLowerCase() ?? '';
-    if (name === 'authorization' || places.headers.includes(name)) surplus += 1;
+    const name = rawHeaders[at] ?? '';
+    if (isHeader(name, 'authorization') || places.headers.some((place) => isHeader(name, place))) surplus += 1;
   }
   if (surplus > 0) throw ambiguous('The request has a credential header twice. Send one.');
   let bearer: string | undefined;
@@ -245,6 +245,11 @@ export function readCredential(
   if (credential.length > MAX_LENGTH)
     throw new GatewayError('invalid_api_key', `The credential is longer than ${MAX_LENGTH} characters.`);
   return { credential, bearer: credential === bearer };
+}
+
+/** Whether the name of a header, as it was sent, is `known`, in lower case. */
+function isHeader(sent: string, known: string): boolean {
+  return sent.length === known.length && sent.toLowerCase() === known;
 }
 
 /** The request's headers as dialects and vendors may see them. */

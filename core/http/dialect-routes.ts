@@ -40,7 +40,7 @@ import { BODY_BOUNDS, parseBody } from './read-body.ts';
 interface DialectRoutes {
   readonly routes: readonly Owned<Route>[];
   /** Reads one request of a file as its dialect's route would. */
-  readonly draft: PluginApi['draft'];
+  readonly draft: PluginApi['models']['draft'];
   dialectOf(route: Route): DialectDefinition | undefined;
 }
 
@@ -96,8 +96,8 @@ interface Draft {
   /** The dialect of that name. */
   readonly found: Owned<DialectDefinition> | undefined;
   readonly name: string;
-  readonly bytes: Parameters<PluginApi['draft']>[2];
-  readonly takes: Parameters<PluginApi['draft']>[3];
+  readonly bytes: Parameters<PluginApi['models']['draft']>[2];
+  readonly takes: Parameters<PluginApi['models']['draft']>[3];
 }
 
 async function draftOf(
@@ -105,7 +105,7 @@ async function draftOf(
   requests: RequestSchemas,
   { found, name, bytes, takes }: Draft,
   ctx: RouteContext,
-): ReturnType<PluginApi['draft']> {
+): ReturnType<PluginApi['models']['draft']> {
   const [route] = found?.value.routes ?? [];
   if (!found || !route)
     throw new GatewayError(
@@ -172,11 +172,14 @@ async function respondWhole(deps: CallDeps, ctx: RouteContext, conversation: Con
     if (dialect.remember) await runAs(owner, () => dialect.remember?.(body, context, callInput.caller.principal));
     ctx.status = 200;
     const told = headers();
-    const { 'x-tollgate-dropped': dropped = [] } = told;
     const leftOut = callInput.ingress?.leftOut;
-    if (leftOut?.size) told['x-tollgate-dropped'] = [dropped, ...leftOut].flat().join(', ');
-    ctx.set(told);
-    ctx.type = 'application/json; charset=utf-8';
+    if (leftOut?.size) {
+      const { 'x-tollgate-dropped': dropped = [] } = told;
+      told['x-tollgate-dropped'] = [dropped, ...leftOut].flat().join(', ');
+    }
+    const { res } = ctx;
+    for (const name in told) res.setHeader(name, told[name] ?? '');
+    res.setHeader('content-type', 'application/json; charset=utf-8');
     ctx.body = JSON.stringify(body);
   } catch (thrown) {
     const error = atCallersPlace(thrown, conversation);

@@ -19,12 +19,18 @@ interface Node<H> {
   entry: Entry<H> | undefined;
 }
 
+/** Paths that are remembered, and their length: callers make paths up. */
+const MAX_REMEMBERED = 1000;
+const MAX_REMEMBERED_LENGTH = 200;
+
 const LITERAL = /^[\w.-]*$/;
 const PARAMETER = /^:([A-Za-z_]\w*)$/;
 
 /** Routes by the parts of their paths, built once at start: a look-up costs as much as the path has parts. */
 export class RouteIndex<H> {
   readonly #methods = new Map<string, Node<H>>();
+  /** What was found lately: callers use the same few paths. */
+  #found = new Map<string, FoundRoute<H>>();
 
   /** Adds a route; returns false for a path that has more than literal parts and whole parameters. */
   add(method: string, path: string, order: number, handler: H): boolean {
@@ -52,11 +58,24 @@ export class RouteIndex<H> {
       }
     }
     node.entry ??= { order, handler, names };
+    this.#found = new Map();
     return true;
   }
 
   /** The first route that was added for a method and path; undefined where there is none. */
   find(method: string, path: string): FoundRoute<H> | undefined {
+    const key = `${method} ${path}`;
+    const known = this.#found.get(key);
+    if (known) return known;
+    const found = this.#search(method, path);
+    if (found && key.length <= MAX_REMEMBERED_LENGTH) {
+      if (this.#found.size >= MAX_REMEMBERED) this.#found = new Map();
+      this.#found.set(key, found);
+    }
+    return found;
+  }
+
+  #search(method: string, path: string): FoundRoute<H> | undefined {
     const root = this.#methods.get(method);
     if (!root) return undefined;
     const parts = path.split('/');
@@ -84,7 +103,7 @@ export class RouteIndex<H> {
     const { order, handler, names } = found;
     const params: Record<string, string> = {};
     for (const [at, name] of names.entries()) params[name] = decoded(foundValues[at] ?? '');
-    return { order, handler, params };
+    return { order, handler, params: Object.freeze(params) };
   }
 }
 

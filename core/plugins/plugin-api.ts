@@ -19,14 +19,19 @@ import type { Hook, HookName, HookObject } from '../../contract/hooks.ts';
 import { deepFreeze } from '../../contract/json.ts';
 import type { CallResult, Metered, OperationDefinition } from '../../contract/operation.ts';
 import type {
+  BooksApi,
   CallContext,
   GatewaySettings,
   Log,
   ModelRow,
+  ModelsApi,
   OperationContext,
+  OperatorsApi,
+  PersonalData,
   Plugin,
   PluginApi,
   Route,
+  StoresApi,
   WholeApi,
 } from '../../contract/plugin.ts';
 import type { Offer, Way } from '../../contract/provider.ts';
@@ -40,7 +45,7 @@ import { callOwned, runOwned } from './attribution.ts';
 import type { AuditLog } from './audit.ts';
 import type { Gatherer } from './gather.ts';
 import type { HookEntry } from './hook-runner.ts';
-import { createInstanceStore } from './instance-store.ts';
+import { createInstanceStore, type InstanceStore } from './instance-store.ts';
 import { boundFetch, type Permit, permit, servicesApi, withoutKeys } from './permissions.ts';
 import { assertDefinition, assertMembers, assertSchema, PluginError, type Registry } from './registry.ts';
 
@@ -62,11 +67,126 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
     const when = 'calls a model before the gateway has started; do that in a route, a hook or onReady';
     throw new PluginError(name, when);
   };
-  const { sets, counters, kept, ...documents } = createInstanceStore(store, registry, instance);
+  const { keyv, ...own } = createInstanceStore(store, registry, instance);
+  const operators = operatorsApi(deps, services, instance, allow);
   return Object.freeze({
     instance: name,
     settings,
     redact: deps.redact,
+    log: deps.log.child({ plugin: name }),
+    http: () => createHttpClient(hosts(), settings.version, way),
+    fetch: boundFetch(fetchBy(way), () => (allow.has('hosts') ? undefined : hosts()), instance),
+    chat: ((request: ChatRequest, context: CallContext) => services().chat(request, context)) as PluginApi['chat'],
+    keep: deps.keptUser(`${group}.${name}`).keep,
+    keyv,
+    stores: storesApi(store, own, registry, instance),
+    models: modelsApi(services, registry, aliases, allow),
+    books: booksApi(deps, store, services, name, allow),
+    ...registrationApi(deps, instance, way),
+    ...servicesApi(registry, instance),
+    get operators() {
+      allow.assert('operators', 'api.operators');
+      return operators;
+    },
+  } satisfies WholeApi);
+}
+
+/** The instance's own part of the store. Getters: for a store plugin there is no store. */
+function storesApi(
+  store: () => Store,
+  { kept, ...own }: Omit<InstanceStore, 'keyv'>,
+  registry: Registry,
+  instance: ApiInstance,
+): StoresApi {
+  return Object.freeze({
+    ...own,
+    get kind() {
+      return store().kind;
+    },
+    get kept() {
+      return kept();
+    },
+    health: () => store().health(),
+    personalData(data: PersonalData) {
+      const { name } = instance;
+      assertDefinition(registry, instance, `the personal data "${data.name}"`, data, DEFINITIONS.personalData);
+      registry.claim(registry.personalData, 'personal data', `${name} ${data.name}`, name, data, data.name);
+    },
+  });
+}
+
+/** Models, and calls that go through the pipeline of every call. */
+function modelsApi(
+  services: () => CallServices,
+  registry: Registry,
+  aliases: ApiDeps['aliases'],
+  allow: Permit,
+): ModelsApi {
+  return Object.freeze({
+    list: (principal) => services().models(principal),
+    // A getter: while plugins are set up there is no catalog.
+    get catalog() {
+      return services().catalog;
+    },
+    aliases: () => Object.entries(aliases),
+    alias: (alias) => (Object.hasOwn(aliases, alias) ? aliases[alias] : undefined),
+    problemOf: (name) => services().problemOfModel(name),
+    routing: () => services().routing(),
+    offers: (operation) =>
+      allow.has('credentials') ? registry.offersOf(operation) : withoutKeys(registry.offersOf(operation)),
+    listAtProvider: (provider) => services().listModels(provider),
+    tables: MODEL_TABLES,
+    call: (operation, request, context) => services().call(operation, request, context),
+    draft: (ctx, dialect, body, takes) => services().draft(ctx, dialect, body, takes),
+    sendTo: (operation, provider, request, signal) => services().sendTo(operation, provider, request, signal),
+    checkEffects: (...args) => services().checkEffects(...args),
+  } satisfies ModelsApi);
+}
+
+/** Money, and the gateway's own records. */
+function booksApi(
+  deps: ApiDeps,
+  store: () => Store,
+  services: () => CallServices,
+  instance: string,
+  allow: Permit,
+): BooksApi {
+  return Object.freeze({
+    estimate: (call, maxTokens) => services().estimate(call, maxTokens),
+    limitOutput: (call, tokens) => services().limitOutput(call, tokens),
+    get ledger() {
+      allow.assert('ledger', 'api.books.ledger');
+      return store().ledger;
+    },
+    records<T>(name: string): Records<T> {
+      allow.assert('records', 'api.books.records');
+      if (!deps.records) throw new PluginError(instance, 'uses records before the store is open');
+      return deps.records<T>(name);
+    },
+  } satisfies BooksApi);
+}
+
+/** What operators see and change. */
+function operatorsApi(deps: ApiDeps, services: () => CallServices, instance: ApiInstance, allow: Permit): OperatorsApi {
+  const { registry, settings } = deps;
+  const { group, name } = instance;
+  const log = (): AuditLog => {
+    if (!deps.audit) throw new PluginError(name, 'uses the audit log before the store is open');
+    return deps.audit;
+  };
+  const check = (what: string, value: unknown, kind: keyof typeof DEFINITIONS): void =>
+    assertDefinition(registry, instance, what, value, DEFINITIONS[kind]);
+  return Object.freeze({
+    get gateway() {
+      if (!deps.gateway) throw new PluginError(name, 'asks for the gateway before the store is open');
+      return deps.gateway;
+    },
+    audit: async (change) => log().add(change),
+    auditLog: async (query) => log().list(query),
+    allPersonalData() {
+      allow.assert('records', 'api.operators.allPersonalData');
+      return [...registry.personalData.values()].map(({ value }) => value);
+    },
     validate: (value, schema) =>
       validateValue(value, schema, {
         plugin: undefined,
@@ -74,122 +194,34 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
         baseDir: settings.baseDir,
         isHidden: () => false,
       }),
-    modelTables: MODEL_TABLES,
-    log: deps.log.child({ plugin: name }),
-    agents: () => [...registry.agents.values()].map(({ value }) => value),
-    aliases: () => Object.entries(aliases),
-    alias: (alias) => (Object.hasOwn(aliases, alias) ? aliases[alias] : undefined),
-    http: () => createHttpClient(hosts(), settings.version, way),
-    fetch: boundFetch(fetchBy(way), () => (allow.has('hosts') ? undefined : hosts()), instance),
-    keep: deps.keptUser(`${group}.${name}`).keep,
-    ...registrationApi(deps, instance, way),
-    ...figuresApi(registry, instance),
-    ...callApi(services, registry, allow),
-    ...servicesApi(registry, instance),
-    ...documents,
-    ...bookApi(deps, name, allow),
-    // Getters: while plugins are set up there are no calls, and for a store plugin no store.
-    get catalog() {
-      return services().catalog;
-    },
-    get stores() {
-      return { kind: store().kind, sets, counters, kept: kept(), health: () => store().health() };
-    },
-    get gateway() {
-      if (!deps.gateway) throw new PluginError(name, 'asks for the gateway before the store is open');
-      return deps.gateway;
-    },
-    get ledger() {
-      allow.assert('ledger', 'api.ledger');
-      return store().ledger;
-    },
-  } satisfies WholeApi);
-}
-
-/** Calls of models, which go through the pipeline of every call. */
-function callApi(
-  services: () => CallServices,
-  registry: Registry,
-  allow: Permit,
-): Pick<
-  PluginApi,
-  | 'chat'
-  | 'call'
-  | 'draft'
-  | 'sendTo'
-  | 'checkEffects'
-  | 'offers'
-  | 'estimate'
-  | 'limitOutput'
-  | 'models'
-  | 'problemOfModel'
-  | 'listModels'
-  | 'useModelTable'
-  | 'routing'
-> {
-  return {
-    chat: ((request: ChatRequest, context: CallContext) => services().chat(request, context)) as PluginApi['chat'],
-    call: (operation, request, context) => services().call(operation, request, context),
-    draft: (ctx, dialect, body, takes) => services().draft(ctx, dialect, body, takes),
-    sendTo: (operation, provider, request, signal) => services().sendTo(operation, provider, request, signal),
-    checkEffects: (...args) => services().checkEffects(...args),
-    offers: (operation) =>
-      allow.has('credentials') ? registry.offersOf(operation) : withoutKeys(registry.offersOf(operation)),
-    estimate: (call, maxTokens) => services().estimate(call, maxTokens),
-    limitOutput: (call, tokens) => services().limitOutput(call, tokens),
-    models: (principal) => services().models(principal),
-    problemOfModel: (name) => services().problemOfModel(name),
-    listModels: (provider) => services().listModels(provider),
     useModelTable: (table) => services().useModelTable(table),
-    routing: () => services().routing(),
-  };
-}
-
-/** The gateway's own records, and the log of what operators change. */
-function bookApi(
-  deps: ApiDeps,
-  instance: string,
-  allow: Permit,
-): Pick<PluginApi, 'records' | 'audit' | 'auditLog' | 'allPersonalData'> {
-  const log = (): AuditLog => {
-    if (!deps.audit) throw new PluginError(instance, 'uses the audit log before the store is open');
-    return deps.audit;
-  };
-  return {
-    records<T>(name: string): Records<T> {
-      allow.assert('records', 'api.records');
-      if (!deps.records) throw new PluginError(instance, 'uses records before the store is open');
-      return deps.records<T>(name);
+    gather<T>(topic: string, read: () => T | Promise<T>) {
+      const key = `${group}.${name}:${topic}`;
+      deps.readers.set(key, () => runOwned(name, read));
+      return () => deps.gatherer.gather(key) as Promise<readonly T[]>;
     },
-    allPersonalData() {
-      allow.assert('records', 'api.allPersonalData');
-      return [...deps.registry.personalData.values()].map(({ value }) => value);
-    },
-    audit: async (change) => log().add(change),
-    auditLog: async (query) => log().list(query),
-  };
-}
-
-const FIGURE = /^[a-z][a-z0-9_]{2,60}$/;
-
-/** What one instance shows operators in numbers, and may know of all of them. */
-function figuresApi(
-  registry: Registry,
-  instance: ApiInstance,
-): Pick<PluginApi, 'figure' | 'figures' | 'watchStore' | 'watchRefusals'> {
-  return {
     figure(figure) {
       if (!FIGURE.test(figure.name))
-        throw new PluginError(instance.name, `shows the figure "${figure.name}"; a name is ${FIGURE.source}`);
-      assertDefinition(registry, instance, `the figure "${figure.name}"`, figure, DEFINITIONS.figure);
-      const read = (): number => callOwned(instance.name, figure.read);
-      registry.claim(registry.figures, 'figure', figure.name, instance.name, Object.freeze({ ...figure, read }));
+        throw new PluginError(name, `shows the figure "${figure.name}"; a name is ${FIGURE.source}`);
+      check(`the figure "${figure.name}"`, figure, 'figure');
+      const read = (): number => callOwned(name, figure.read);
+      registry.claim(registry.figures, 'figure', figure.name, name, Object.freeze({ ...figure, read }));
     },
     figures: () => [...registry.figures.values()].map(({ value }) => value),
     watchStore: (watcher) => void registry.storeWatchers.push(watcher),
     watchRefusals: (watcher) => void registry.refusalWatchers.push(watcher),
-  };
+    announce(announcement) {
+      check('an announcement', announcement, 'announcement');
+      registry.announcements.push(announcement);
+    },
+    offerSignIn(link) {
+      check('a way to sign in', link, 'signInLink');
+      registry.signInLinks.push(link);
+    },
+  } satisfies OperatorsApi);
 }
+
+const FIGURE = /^[a-z][a-z0-9_]{2,60}$/;
 
 /** Where an instance's own endpoints are. */
 function hostsOfOffers(registry: Registry, name: string): readonly string[] {
@@ -213,14 +245,11 @@ type Registration = Pick<
   | 'operation'
   | 'dialect'
   | 'agent'
+  | 'agents'
   | 'use'
   | 'store'
   | 'hook'
   | 'command'
-  | 'gather'
-  | 'announce'
-  | 'personalData'
-  | 'offerSignIn'
   | 'onRegistered'
   | 'onReady'
   | 'onClose'
@@ -229,7 +258,7 @@ type Registration = Pick<
 /** What a plugin registers while it is set up. */
 function registrationApi(deps: ApiDeps, instance: ApiInstance, way: Way | undefined): Registration {
   const { registry } = deps;
-  const { group, name, plugin } = instance;
+  const { name, plugin } = instance;
   const check = (what: string, value: unknown, kind: keyof typeof DEFINITIONS): void =>
     assertDefinition(registry, instance, what, value, DEFINITIONS[kind]);
   check('its definition', plugin, 'plugin');
@@ -277,6 +306,7 @@ function registrationApi(deps: ApiDeps, instance: ApiInstance, way: Way | undefi
       registry.claim(registry.agents, 'agent', agent.name, name, deepFreeze(agent));
       check(`the agent "${agent.name}"`, agent, 'agent');
     },
+    agents: () => [...registry.agents.values()].map(({ value }) => value),
     use: (middleware) => registry.addMiddleware(name, middleware),
     store(open, probe) {
       assertKind(name, plugin, 'a store', 'store');
@@ -290,23 +320,6 @@ function registrationApi(deps: ApiDeps, instance: ApiInstance, way: Way | undefi
     command(command) {
       registerCommand(registry, name, plugin, command);
       check(`the command "${command.name}"`, command, 'command');
-    },
-    gather<T>(topic: string, read: () => T | Promise<T>) {
-      const key = `${group}.${name}:${topic}`;
-      deps.readers.set(key, () => runOwned(name, read));
-      return () => deps.gatherer.gather(key) as Promise<readonly T[]>;
-    },
-    personalData(data) {
-      check(`the personal data "${data.name}"`, data, 'personalData');
-      registry.claim(registry.personalData, 'personal data', `${name} ${data.name}`, name, data, data.name);
-    },
-    announce(announcement) {
-      check('an announcement', announcement, 'announcement');
-      registry.announcements.push(announcement);
-    },
-    offerSignIn(link) {
-      check('a way to sign in', link, 'signInLink');
-      registry.signInLinks.push(link);
     },
     onRegistered: (registered) => void registry.registered.push(owned('onRegistered', registered)),
     onReady: (ready) => void registry.ready.push(owned('onReady', ready)),
@@ -392,16 +405,16 @@ export interface CallServices {
   chat(request: ChatRequest, context: CallContext): Promise<ChatResponse | AsyncIterable<ChatChunk>>;
   call<O extends Operation>(operation: O, request: RequestOf<O>, context: OperationContext): Promise<CallResult<O>>;
   /** Filled in where requests of clients are read. */
-  draft: PluginApi['draft'];
-  readonly sendTo: PluginApi['sendTo'];
-  readonly checkEffects: PluginApi['checkEffects'];
+  draft: ModelsApi['draft'];
+  readonly sendTo: ModelsApi['sendTo'];
+  readonly checkEffects: ModelsApi['checkEffects'];
   estimate(call: Call, maxTokens?: number): Metered;
   limitOutput(call: Call, tokens: number): void;
   models(principal?: Principal): readonly ModelRow[];
-  problemOfModel: PluginApi['problemOfModel'];
+  problemOfModel: ModelsApi['problemOf'];
   readonly catalog: ModelCatalog;
-  listModels: PluginApi['listModels'];
-  useModelTable: PluginApi['useModelTable'];
+  listModels: ModelsApi['listAtProvider'];
+  useModelTable: OperatorsApi['useModelTable'];
   routing(): RoutingState;
 }
 

@@ -1,17 +1,17 @@
 /**
- * Renders the docs as HTML and Markdown with relative links: the gateway serves them at `/docs/pages`, and `npm run docs:site` writes
- * them as a site. A step of the build; the renderer is not in the package.
+ * Renders the docs as HTML and Markdown with relative links. The gateway serves them at `/docs/pages`, and `npm run
+ * docs:site` writes them as a site. Part of the build; the renderer is not in the package.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parse, Renderer } from 'marked';
 import type { Files } from '../docs-bundle.ts';
 
-/** A page of the repository, and where it is served. */
+/** Page of the repository, and its served path. */
 interface Source {
-  /** From the root of the repository, such as `docs/plugins/tts.md`. */
+  /** Path from the root of the repository, such as `docs/plugins/tts.md`. */
   readonly file: string;
-  /** Below `/docs/pages/`, such as `plugins/tts.html`. */
+  /** Path below `/docs/pages/`, such as `plugins/tts.html`. */
   readonly page: string;
   readonly text: string;
 }
@@ -20,7 +20,7 @@ interface Source {
 interface Section {
   readonly page: string;
   readonly title: string;
-  /** Empty above the first heading. */
+  /** Empty for text above the first heading. */
   readonly heading: string;
   readonly anchor: string;
   readonly text: string;
@@ -28,7 +28,7 @@ interface Section {
   readonly weight: number;
 }
 
-/** Pages that are not in `docs/`. */
+/** Pages outside of `docs/`. */
 const OTHERS: Readonly<Record<string, string>> = Object.freeze({
   'README.md': 'start.html',
   'CHANGELOG.md': 'changes.html',
@@ -39,12 +39,12 @@ const FIRST = 'docs/README.md';
 const KINDS = ['Start', 'How to', 'Reference', 'Explanation'] as const;
 const FOLDERS: Readonly<Record<string, string>> = Object.freeze({ providers: 'Providers', decisions: 'Decisions' });
 
-/** What the search leaves out: history and reasons. */
+/** Pages excluded from the search: history and decisions. */
 const NOT_SEARCHED = /^(?:CHANGELOG\.md|docs\/README\.md|docs\/decisions\/.*)$/;
 const WEIGHTS: Readonly<Record<string, number>> = Object.freeze({ 'How to': 1.6, Start: 1.1, Reference: 1 });
 const WEIGHT_OF_OTHERS = 0.7;
 
-/** Files that pages need beside them. */
+/** Additional files of the pages. */
 const PARTS = ['pages.css', 'rank.js', 'search.js'] as const;
 
 const SUMMARY =
@@ -52,13 +52,13 @@ const SUMMARY =
 
 export interface SiteOptions {
   /**
-   * Whether the pages stand alone: with pictures and decisions, without links to the gateway, and with an index that a page opened as a
-   * file can load.
+   * True for a standalone site: with pictures and decisions, without links to the gateway, and with an index that a
+   * page opened as a file can load.
    */
   readonly isAlone?: boolean;
 }
 
-/** Pages about the code, which operators do not need: a gateway does not serve them. */
+/** Pages about the code, which a gateway does not serve to operators. */
 const CONTRIBUTORS = 'docs/decisions/';
 
 /** Returns the pages, the index of their search and additional files, by name. */
@@ -83,7 +83,7 @@ export function renderDocsSite(root: string, { isAlone = false }: SiteOptions = 
   return files;
 }
 
-/** The pages of the repository, in reading order. */
+/** Lists the pages of the repository in reading order. */
 export function readPages(root: string): readonly Source[] {
   const read = (file: string): string => readFileSync(path.join(root, file), 'utf8');
   const found = readdirSync(path.join(root, 'docs'), { recursive: true, encoding: 'utf8' })
@@ -109,7 +109,7 @@ function kindOf({ file }: Pick<Source, 'file'>, sources: readonly Source[]): str
 
 const markdownPage = (page: string): string => page.replace(/\.html$/, '.md');
 
-/** The source of a page with links to what is served. Links to other files of the repository become text. */
+/** Markdown of a page with links to served files. Links to other files of the repository become text. */
 function renderMarkdown(source: Source, sources: readonly Source[]): string {
   const from = path.posix.dirname(source.page);
   const served = (name: string): string | undefined => {
@@ -125,7 +125,7 @@ function renderMarkdown(source: Source, sources: readonly Source[]): string {
         return target === undefined ? words : `${label}(${path.posix.relative(from, target)}${anchor})`;
       },
     );
-  // Code stays as it is.
+  // Code is unchanged.
   return source.text
     .split(/(^```[\s\S]*?^```$)/m)
     .map((part, at) => (at % 2 === 1 ? part : relink(part)))
@@ -146,7 +146,7 @@ function pageOf(file: string): string {
   return OTHERS[file] ?? file.replace(/^docs\//, '').replace(/\.md$/, '.html');
 }
 
-/** One page as HTML, and its sections for the search. */
+/** Renders one page as HTML, and extracts its sections for the search. */
 export function renderPage(
   source: Source,
   sources: readonly Source[],
@@ -210,7 +210,7 @@ function titleOf({ text, file }: Pick<Source, 'text' | 'file'>): string {
   return plain(/^# (.+)$/m.exec(text)?.[1] ?? file);
 }
 
-/** Our own pages are plain Markdown; what looks like HTML in one is text, and comments are left out. */
+/** Our pages are plain Markdown: HTML is shown as text, and comments are omitted. */
 function createRenderer(source: Source, sources: readonly Source[], isAlone: boolean): Renderer {
   const renderer = new Renderer();
   const anchors = createAnchors();
@@ -229,29 +229,30 @@ function createRenderer(source: Source, sources: readonly Source[], isAlone: boo
   renderer.link = (href, _title, html) => {
     if (/^https?:/.test(href)) return `<a href="${escapeHtml(href)}" rel="noreferrer">${html}</a>`;
     const { file, anchor } = target(href);
-    // Other files are in the repository alone.
+    // Other files exist in the repository alone.
     if (!isKnown(file)) return `<span title="${escapeHtml(file)} of the repository">${html}</span>`;
     if (file === source.file) return `<a href="${escapeHtml(anchor || '#page')}">${html}</a>`;
     return `<a href="${escapeHtml(path.posix.relative(from, pageOf(file)) + anchor)}">${html}</a>`;
   };
   renderer.image = (href, _title, text) => {
-    // Screenshots take more bytes than all texts, and a gateway that serves these pages has the console itself.
+    // Omit screenshots: they are larger than all texts together, and a gateway that serves these pages has the console
+    // itself.
     if (!isAlone) return `<em>${escapeHtml(text)}</em>`;
     const { file } = target(href);
     const image = path.posix.relative(from, file.replace(/^docs\//, ''));
     return `<img src="${escapeHtml(image)}" alt="${escapeHtml(text)}">`;
   };
-  // What scrolls has to be reached by the keyboard.
+  // Scrollable elements must be reachable by keyboard.
   renderer.code = (code) => `<pre tabindex="0"><code>${escapeHtml(code)}\n</code></pre>\n`;
   renderer.table = (head, body) =>
     `<div class="table" tabindex="0"><table>\n<thead>\n${head}</thead>\n<tbody>\n${body}</tbody>\n</table></div>\n`;
-  // A head without words is no head.
+  // A table header without words is omitted.
   renderer.tablecell = (html, { header }) =>
     header && html !== '' ? `<th scope="col">${html}</th>\n` : `<td>${html}</td>\n`;
   return renderer;
 }
 
-/** Anchors of the headings of a page, as GitHub makes them. */
+/** Generates anchors of headings like GitHub. */
 function createAnchors(): (heading: string) => string {
   const counts = new Map<string, number>();
   return (heading) => {
@@ -265,7 +266,7 @@ function createAnchors(): (heading: string) => string {
   };
 }
 
-/** A page in sections, each with its heading. */
+/** Splits a page into sections, each with its heading. */
 function splitSections({ text, page }: Source, title: string, weight: number): readonly Section[] {
   const anchors = createAnchors();
   const sections: { heading: string; anchor: string; lines: string[] }[] = [{ heading: '', anchor: '', lines: [] }];
@@ -282,7 +283,7 @@ function splitSections({ text, page }: Source, title: string, weight: number): r
     .filter((section) => section.heading !== '' || section.text !== '');
 }
 
-/** Text without the signs of Markdown. */
+/** Removes Markdown syntax. */
 function plain(text: string): string {
   return unlinked(text)
     .replaceAll(/[`|]|\*\*/g, ' ')

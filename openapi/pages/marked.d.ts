@@ -1,4 +1,4 @@
-/** What is used of marked 4, which brings no types of its own. */
+/** Types of the parts of marked 4 in use; the package has none. */
 declare module 'marked' {
   export class Renderer {
     code(code: string, language: string | undefined): string;

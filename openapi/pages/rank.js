@@ -1,16 +1,16 @@
 /**
- * Ranks sections of the docs for a phrase. A classic script without imports, so that a page opened as a file can load it, too;
- * tests import it. Sets `docsSearch`.
+ * Ranks sections of the docs for a phrase. A classic script without imports, so that a page opened as a file can load
+ * it; tests import it too. Sets `docsSearch`.
  */
 (() => {
-  /** Words without meaning for a search. A phrase of these alone is searched as it is. */
+  /** Stop words. A phrase with no other word is searched unchanged. */
   const SMALL = new Set(
     'a an and are as at be by can do does for from how i if in is it its my no not of on or out that the their there they this to up was what when where which who why with you'.split(
       ' ',
     ),
   );
 
-  /** Words that count as found where another one stands. */
+  /** Synonyms: words that match each other. */
   const SAME = {
     vendor: ['provider'],
     vendors: ['provider'],
@@ -27,12 +27,12 @@
   const HEADING = 8;
   const MOST_OF_TEXT = 3;
   const PHRASE = 10;
-  /** Sections of one page in a list. */
+  /** Maximum sections of one page in a list. */
   const MOST_OF_PAGE = 3;
 
   function patternOf(words) {
     const any = words.map((word) => word.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|');
-    // A word begins a word of the text. One that begins with a sign, such as --json, begins anywhere.
+    // Matches the start of a word. Words that begin with a symbol, such as --json, match anywhere.
     return new RegExp(`${/^[\p{L}\p{N}]/u.test(words[0]) ? '(?<![\\p{L}\\p{N}])' : ''}(?:${any})`, 'gu');
   }
 
@@ -42,7 +42,7 @@
     return (large.length > 0 ? large : all).map((word) => ({ word, pattern: patternOf([word, ...(SAME[word] ?? [])]) }));
   }
 
-  /** Sections by page, with what is compared in lower case. */
+  /** Groups sections by page, with the compared text in lower case. */
   function prepare(sections) {
     const pages = new Map();
     for (const section of sections) {
@@ -59,7 +59,7 @@
 
   const times = (text, pattern) => text.match(pattern)?.length ?? 0;
 
-  /** Points of a section, and the words that it has. */
+  /** Score of a section, with the words that it contains. */
   function scoreSection({ heading, low }, words, phrase) {
     let score = words.length > 1 && low.includes(phrase) ? PHRASE : 0;
     let found = 0;
@@ -69,11 +69,14 @@
       found += 1;
       score += Math.min(count, MOST_OF_TEXT) + (times(heading, pattern) > 0 ? HEADING : 0);
     }
-    // A section with all words comes before many with some.
+    // A section with all words comes before one with many matches of some.
     return { score: score * (found / words.length), found };
   }
 
-  /** Sections for a phrase, best first, those of one page together. Pages that lack a word come only when no page has all. */
+  /**
+   * Ranks sections for a phrase, best first, grouped by page. Pages without all words are listed only if no page has
+   * all.
+   */
   function rank(pages, phrase) {
     const low = phrase.trim().toLowerCase();
     const words = readWords(low);

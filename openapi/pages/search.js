@@ -1,4 +1,4 @@
-/** The search of the docs, in the browser, over one file that the build made. Nothing leaves this page. */
+/** Search of the docs: runs in the browser on one index file from the build. Sends nothing over the network. */
 (() => {
 const MOST = 20;
 const AROUND = 70;
@@ -11,7 +11,7 @@ const root = new URL('.', document.currentScript.src);
 
 let index;
 
-/** A page opened as a file may not fetch: there the index is a script. */
+/** A page opened as a file cannot fetch, so its index is a script. */
 function loadScript() {
   return new Promise((resolve, reject) => {
     const script = document.createElement('script');
@@ -28,7 +28,7 @@ async function fetchIndex() {
   return response.json();
 }
 
-/** The sections of all pages, loaded at the first word. A failure is not kept. */
+/** Loads the sections of all pages, at the first word typed. Failures are not cached. */
 function loadIndex() {
   index ??= (location.protocol === 'file:' ? loadScript() : fetchIndex()).then(prepare);
   index.catch(() => {
@@ -37,7 +37,9 @@ function loadIndex() {
   return index;
 }
 
-/** The text around where most of the words are, with the words marked; built of nodes, so that no text becomes anything else. */
+/**
+ * Excerpt around the most matches, with matches marked. It is built of DOM nodes, so that text is never parsed as HTML.
+ */
 function excerptOf(text, words) {
   const low = text.toLowerCase();
   const places = words.flatMap(({ word, pattern }) =>
@@ -47,7 +49,7 @@ function excerptOf(text, words) {
   const near = (from) =>
     new Set(places.filter(({ at }) => at >= from && at < from + 2 * AROUND).map(({ word }) => word)).size;
   const best = places.reduce((known, { at }) => (near(at) > near(known) ? at : known), places[0]?.at ?? 0);
-  // From a whole word on.
+  // Start at a whole word.
   const from = best <= AROUND ? 0 : low.indexOf(' ', best - AROUND) + 1;
   const until = Math.min(from + 3 * AROUND, text.length);
   const parts = [from > 0 ? '… ' : ''];
@@ -96,7 +98,7 @@ async function search() {
     status.textContent = `The search could not be loaded: ${error.message}. Reload the page.`;
     return;
   }
-  // Meanwhile something else may have been typed.
+  // Skip outdated results: the query may have changed.
   if (input.value.trim().toLowerCase() !== phrase) return;
   const found = rank(pages, phrase);
   const shown = found.slice(0, MOST);
@@ -125,7 +127,7 @@ places.addEventListener('keydown', (event) => {
   const next = event.key === 'ArrowDown' ? item?.nextElementSibling : item?.previousElementSibling;
   (next?.querySelector('a') ?? (event.key === 'ArrowUp' ? input : undefined))?.focus();
 });
-// As in many docs: a slash begins a search.
+// A slash focuses the search, as in many docs.
 document.addEventListener('keydown', (event) => {
   if (event.key !== '/' || event.target !== document.body) return;
   event.preventDefault();

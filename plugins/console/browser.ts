@@ -1,13 +1,16 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { type AuthRequest, GatewayError, type RouteContext } from '../../contract/index.ts';
 
-/** The routes of operators: where the console's cookie goes, and nowhere else. */
+/** Operator routes: the only paths to which the console's cookie is sent. */
 export const ADMIN_PREFIX = '/api/core/admin/';
 const COOKIE = 'tollgate-console';
 /** 256 random bits in base64url. */
 const VALUE = /^[\w-]{43}$/;
 
-/** The session's id of the console's cookie; undefined without one. Two different ones are none: which of them is meant is unknown. */
+/**
+ * Session id of the console's cookie; undefined without one. Two different ones count as missing, since the right one
+ * is unknown.
+ */
 export function readCookie(header: string | readonly string[] | undefined): string | undefined {
   const pairs = [header ?? ''].flat().join(';').split(';');
   const values = pairs.flatMap((pair) => {
@@ -18,7 +21,7 @@ export function readCookie(header: string | readonly string[] | undefined): stri
   return first !== undefined && others.length === 0 && VALUE.test(first) ? first : undefined;
 }
 
-/** The `set-cookie` header that sets the cookie, or removes it. */
+/** Returns the `set-cookie` header that sets the cookie, or removes it. */
 export function writeCookie(ctx: Pick<RouteContext, 'req'>, basePath: string, id = '', maxAgeMs = 0): string {
   const secure = isTls(ctx.req) ? ' Secure;' : '';
   return `${COOKIE}=${id}; Path=${basePath}${ADMIN_PREFIX.slice(0, -1)};${secure} HttpOnly; SameSite=Strict; Max-Age=${Math.floor(maxAgeMs / 1000)}`;
@@ -31,8 +34,8 @@ function isTls({ socket }: IncomingMessage): boolean {
 const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 
 /**
- * Holds a request that changes something to a page of this gateway: a browser adds the cookie whoever makes it send the request.
- * Throws `permission_denied`.
+ * Rejects changes from other sites' pages: a browser adds the cookie to any page's requests. Throws
+ * `permission_denied`.
  */
 export function refuseOtherPages({ method, headers }: Pick<AuthRequest, 'method' | 'headers'>): void {
   if (SAFE.has(method)) return;
@@ -50,7 +53,7 @@ function hostOf(origin: string | readonly string[]): string | undefined {
   return /^https?:\/\/([^/]+)$/.exec(String(origin))?.[1];
 }
 
-/** What proxies add: such a request came from another machine, whatever the socket says. */
+/** Headers added by proxies: such a request came from another machine, whatever the socket says. */
 const FORWARDED = [
   'forwarded',
   'x-forwarded-for',
@@ -62,7 +65,7 @@ const FORWARDED = [
 const LOOPBACK = /^(::ffff:)?127\.|^::1$/;
 const LOCAL_HOST = /^(127\.\d+\.\d+\.\d+|localhost|\[::1\])(:\d+)?$/i;
 
-/** Whether a request comes from this machine, by no proxy, and under a name of this machine. */
+/** True if a request comes from this machine, without a proxy, and under a name of this machine. */
 export function isLocal({
   socket,
   headers,

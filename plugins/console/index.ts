@@ -15,7 +15,7 @@ import { playgroundRoute } from './playground.ts';
 import { type ConsoleSessions, createConsoleSessions } from './sessions.ts';
 import { createTries, type Tries } from './try.ts';
 
-/** Whom the link of the start signs in: the user of the first key. */
+/** User whom the link at the start signs in: that of the first key. */
 const FIRST_USER = 'local';
 
 const STATE = {
@@ -37,11 +37,11 @@ const STATE = {
 
 interface Parts {
   readonly sessions: ConsoleSessions;
-  readonly audit: PluginApi['audit'];
+  readonly audit: PluginApi['operators']['audit'];
   readonly version: string;
   readonly basePath: string;
   readonly noteRefusal: ReturnType<typeof createRefusals>;
-  /** Counts a try to sign in; throws for one too many. */
+  /** Counts a sign-in attempt; throws above the limit. */
   count(address: string, now: number): Promise<void>;
 }
 
@@ -151,7 +151,7 @@ function signOutRoute({ sessions, audit, basePath }: Parts): Route {
   };
 }
 
-/** How many tries to sign in may come in a minute from one address, by process. */
+/** Maximum sign-in attempts per minute from one address, per process. */
 const TRIES = 30;
 const MINUTE_MS = 60_000;
 
@@ -169,10 +169,13 @@ function createRate(): Parts['count'] {
   };
 }
 
-/** Takes the cookie as a credential on the routes of operators, where neither a key nor a token came, and that of a request to try. */
+/**
+ * Accepts the cookie as a credential on operator routes, for requests without a key or token; also accepts the
+ * credential of a trial request.
+ */
 function authenticate(api: PluginApi, sessions: ConsoleSessions, tries: Tries): void {
   api.hook('authenticate', {
-    // After keys and tokens: a call with one never comes here.
+    // Runs after keys and tokens: a call with one never reaches it.
     order: 'post',
     handler({ credential, path, method, headers, now }) {
       if (credential !== '') return tries.take(credential);
@@ -191,7 +194,7 @@ function authenticate(api: PluginApi, sessions: ConsoleSessions, tries: Tries): 
   });
 }
 
-/** The command that prints a link. */
+/** Command that prints a link. */
 function consoleCommand(api: PluginApi, sessions: ConsoleSessions): void {
   api.command({
     name: 'console',
@@ -211,17 +214,17 @@ function consoleCommand(api: PluginApi, sessions: ConsoleSessions): void {
   });
 }
 
-/** The token stands in the fragment, which no browser sends and no log has. */
+/** The token is in the fragment, which browsers never send and logs never contain. */
 function linkPath(token: string): string {
   return `/console#sign-in=${token}`;
 }
 
-/** The operators' console: pages that show what the routes of operators say, and how people sign in to them. */
+/** Operators' console: pages for the operator routes, and sign-in. */
 export default definePlugin({
   name: 'console',
   kind: 'policy',
   apiVersion: 1,
-  permissions: ['credentials'],
+  permissions: ['credentials', 'operators'],
   section: 'console',
   commands: [{ name: 'console', summary: 'Print a link to sign in at the console' }],
   configSchema: {
@@ -246,7 +249,7 @@ export default definePlugin({
     const sessions = createConsoleSessions(api, parseDuration(config.sessionFor));
     const parts = {
       sessions,
-      audit: api.audit,
+      audit: api.operators.audit,
       version: api.settings.version,
       basePath: api.settings.basePath,
       count: createRate(),
@@ -262,7 +265,7 @@ export default definePlugin({
     for (const route of routes) api.route(route);
     authenticate(api, sessions, tries);
     consoleCommand(api, sessions);
-    api.offerSignIn({
+    api.operators.offerSignIn({
       title: 'Console (signs in once, within two minutes; "tollgate users console" prints another link)',
       makePath: async () => linkPath(await sessions.makeLink(FIRST_USER, Date.now())),
     });

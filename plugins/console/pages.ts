@@ -5,10 +5,10 @@ import { gzipSync } from 'node:zlib';
 import { GatewayError, type Route, type RouteContext } from '../../contract/index.ts';
 import { isLocal } from './browser.ts';
 
-/** Nothing but this origin, and no code or style that is not a file of it. */
+/** Restricted to this origin, without inline code or style. */
 const POLICY = [
   "default-src 'none'",
-  // A sound that was spoken is bytes that the page itself keeps.
+  // Speech output is held in memory by the page.
   ...["media-src 'self' blob:"],
   ...["script-src 'self'", "style-src 'self'", "img-src 'self' data:", "connect-src 'self'"],
   ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'"],
@@ -26,14 +26,14 @@ interface File {
   readonly zipped: Buffer;
 }
 
-/** The page as the build made it: beside the compiled plugin, or below `dist/` for one that runs from its source. */
+/** Folder of the built page: next to the compiled plugin, or below `dist/` when running from source. */
 function findFolder(): string | undefined {
   return ['../../console/', '../../dist/console/']
     .map((name) => fileURLToPath(new URL(name, import.meta.url)))
     .find((folder) => existsSync(path.join(folder, 'index.html')));
 }
 
-/** `/console` and its files. The names of files have a hash of what they hold, so browsers keep them for good. */
+/** `/console` and its files. File names contain a hash of the content, so browsers cache them permanently. */
 export function pageRoutes(isOpen: boolean, basePath: string, folder = findFolder()): readonly Route[] {
   const read = createReader(folder, basePath);
   const send = (ctx: RouteContext, name: string, caching: string): void => {
@@ -68,7 +68,7 @@ export function pageRoutes(isOpen: boolean, basePath: string, folder = findFolde
   ];
 }
 
-/** Reads the files that the build made, each once; no other name leads anywhere. */
+/** Reads the files of the build, each once; other names do not exist. */
 function createReader(folder: string | undefined, basePath: string): (name: string) => File | undefined {
   if (folder === undefined || !existsSync(path.join(folder, 'index.html'))) return () => undefined;
   const names = new Set(['index.html', ...readdirSync(path.join(folder, 'assets')).map((name) => `assets/${name}`)]);
@@ -78,7 +78,7 @@ function createReader(folder: string | undefined, basePath: string): (name: stri
     const found = known.get(name);
     if (found) return found;
     const built = readFileSync(path.join(folder, name));
-    // The page names its files from the root on; these find one another from where they are.
+    // The page names its files from the root; the files use relative paths.
     const isPage = name === 'index.html' && basePath !== '';
     const bytes = isPage ? Buffer.from(built.toString().replaceAll('"/console/', `"${basePath}/console/`)) : built;
     const file = { bytes, zipped: gzipSync(bytes) };

@@ -11,7 +11,10 @@ import {
 } from '../../contract/index.ts';
 import { FOR_OPERATORS } from '../policies/kit/index.ts';
 
-/** A chat of a person who signed in: no key, the person's own name in the books, and the permissions of what the session was made with. */
+/**
+ * Chat of a signed-in person without a key: charged to the person's own name, with the permissions of the session's
+ * credential.
+ */
 export function playgroundRoute(api: Pick<PluginApi, 'chat'>): Route {
   return {
     ...{ ...FOR_OPERATORS, scope: 'models:call', method: 'POST', path: '/api/core/admin/console/chat' },
@@ -52,7 +55,7 @@ async function respondStream(
   ctx: RouteContext,
   readDone: () => object,
 ): Promise<void> {
-  // Until the stream begins an error has a status of its own.
+  // Before the stream starts an error has an HTTP status.
   const chunks = await api.chat(request, context);
   ctx.status = 200;
   ctx.respond = false;

@@ -2,7 +2,7 @@ import { GatewayError, type PluginApi, type Principal } from '../../contract/ind
 import { createKeptDocuments, createUserDocuments, withStore } from '../auth/kit/documents.ts';
 import { hashId, randomId } from '../auth/kit/random-id.ts';
 
-/** How a link or a key made somebody sign in. */
+/** Session created by a link or a key. */
 export interface ConsoleSession {
   readonly principal: Principal;
   /** Unix milliseconds. */
@@ -10,44 +10,52 @@ export interface ConsoleSession {
   readonly endsAt: number;
 }
 
-/** A link that somebody may sign in by, once. */
+/** Single-use link for signing in. */
 interface Link {
   readonly userId: string;
   readonly endsAt: number;
 }
 
 export interface ConsoleSessions {
-  /** Makes a link's token, for a user to sign in as. */
+  /** Creates a link's token for a user. */
   makeLink(userId: string, now: number): Promise<string>;
-  /** Whom a token signs in; throws for one that was used, has ended or never was. */
+  /** Returns the user of a token; throws if it was used, expired or never existed. */
   takeLink(token: string, now: number): Promise<string>;
-  /** Makes a session, which does not outlive the key that it was begun with; answers the id that the browser keeps. */
+  /** Creates a session that ends with its key at the latest; returns the id for the browser. */
   begin(principal: Principal, now: number): Promise<{ readonly id: string; readonly session: ConsoleSession }>;
-  /** The session of an id; undefined for one that has ended. */
+  /** Finds the session of an id; undefined if it has ended. */
   find(id: string, now: number): Promise<ConsoleSession | undefined>;
   end(id: string): Promise<void>;
 }
 
 export const LINK_MS = 120_000;
 const TOKEN = /^[\w-]{43}$/;
-/** How often the key of a session is looked at again. */
+/** Interval between checks of a session's key. */
 const LOOK_MS = 5000;
 
-/** Links and sessions in the store, under hashes: all workers and nodes know them, and nobody who reads the store can use them. */
+/**
+ * Links and sessions in the store, under hashes: all workers and nodes share them, and the store's content does not
+ * suffice to use them.
+ */
 export function createConsoleSessions(
-  api: Pick<PluginApi, 'stores' | 'auditLog' | 'personalData'>,
+  api: Pick<PluginApi, 'stores' | 'operators'>,
   sessionForMs: number,
 ): ConsoleSessions {
   const sessions = createKeptDocuments<ConsoleSession>(api.stores.kept, 'sessions');
   const ofUsers = createUserDocuments(api.stores.sets, 'sessions');
-  api.personalData(ofUsers.personal('sessions', sessions));
-  /** When the key of a session was last found unchanged, by the session's hash. */
+  api.stores.personalData(ofUsers.personal('sessions', sessions));
+  /** Time of the last check of a session's key, by the session's hash. */
   const looked = new Map<string, number>();
 
-  /** A session ends with any change of the key that began it: revoked, blocked, or limited in another way. */
+  /** A session ends with any change of its key: revoked, blocked, or with other limits. */
   const isKeyChanged = async (hash: string, { principal: { keyId }, startedAt }: ConsoleSession, now: number) => {
     if (keyId === undefined || now - (looked.get(hash) ?? 0) < LOOK_MS) return false;
-    const { entries } = await api.auditLog({ subject: `tg_${keyId}`, action: 'key', from: startedAt, limit: 1 });
+    const { entries } = await api.operators.auditLog({
+      subject: `tg_${keyId}`,
+      action: 'key',
+      from: startedAt,
+      limit: 1,
+    });
     if (looked.size > 1000) looked.clear();
     looked.set(hash, now);
     return entries.length > 0;
@@ -78,7 +86,7 @@ export function createConsoleSessions(
   };
 }
 
-/** The links, each of which signs in once. */
+/** Links, each of which signs in once. */
 function createLinks(api: Pick<PluginApi, 'stores'>): Pick<ConsoleSessions, 'makeLink' | 'takeLink'> {
   const links = createKeptDocuments<Link>(api.stores.kept, 'links');
   return {

@@ -5,16 +5,16 @@ import { ADMIN_PREFIX } from './browser.ts';
 
 const PREFIX = '/api/core/admin/console/try';
 
-/** Requests that `/docs` sends for a person who signed in. */
+/** Requests that `/docs` sends for a signed-in person. */
 export interface Tries {
   readonly routes: readonly Route[];
-  /** Who sent the request that a credential came with; undefined for a credential of anybody else. Each is good once. */
+  /** Returns the sender of the request with a credential, once; undefined for any other credential. */
   take(credential: string): Principal | undefined;
 }
 
 /**
- * Sends a request on to a route of callers as the person who signed in, so that nobody pastes a key: the browser's cookie goes no
- * further than here, and what goes on is a credential that never leaves this process and is good for this one request.
+ * Forwards a request to a caller route as the signed-in person, so that no key has to be pasted. The browser's cookie
+ * is not forwarded. The forwarded credential never leaves this process and is valid for this request alone.
  */
 export function createTries(): Tries {
   const callers = new Map<string, Principal>();
@@ -66,7 +66,7 @@ function route(method: 'GET' | 'POST' | 'DELETE', handler: Route['handler']): Ro
   };
 }
 
-/** What is about one connection, about the browser, or a credential. */
+/** Headers of one connection, of the browser, and credentials, which are not forwarded. */
 const NOT_PASSED =
   /^(?:connection|keep-alive|te|trailer|upgrade|expect|transfer-encoding|date|host|origin|referer|cookie|set-cookie|authorization|x-api-key|x-goog-api-key|x-request-id|request-id|x-session-id|forwarded|via|x-forwarded-.*|x-real-ip|sec-.*)$/;
 

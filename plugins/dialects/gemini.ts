@@ -16,7 +16,6 @@ import {
 import { geminiError } from '../formats/google/errors.ts';
 import { GEMINI_NATIVE } from '../formats/google/native.ts';
 import { readGemini, STREAM_METHOD } from '../formats/google/read-request.ts';
-import { SSE_KEEP_ALIVE, streamGemini } from '../formats/google/stream.ts';
 import {
   COUNT_REQUEST,
   COUNT_RESPONSE,
@@ -25,6 +24,7 @@ import {
   type GeminiBody,
 } from '../formats/google/types.ts';
 import { writeGemini } from '../formats/google/write-response.ts';
+import { SSE_KEEP_ALIVE, streamGemini } from '../formats/google/write-stream.ts';
 import { type EmbeddingRequest, type EmbeddingResponse, invalid } from '../formats/kit/index.ts';
 import { modelNamesSchema, readModelNames } from './kit/model-names.ts';
 
@@ -162,7 +162,7 @@ function addEmbeddings(api: PluginApi): void {
         const request = readEmbed(isBatch ? readArray(sent['requests']) : [sent], ctx.params['model'] ?? '', isBatch);
         const { requestId, principal, session, trace, signal, onOutcome } = (ctx as RouteContext).state;
         const context = { requestId, principal, session, trace, signal, onOutcome };
-        const { response, headers } = await api.call('embeddings', request, context);
+        const { response, headers } = await api.models.call('embeddings', request, context);
         ctx.set(headers);
         ctx.body = writeEmbed(response, isBatch);
       },

@@ -19,8 +19,8 @@ import {
   type Step,
   stepsOf,
 } from '../formats/google/read-interactions.ts';
-import { SSE_KEEP_ALIVE } from '../formats/google/stream.ts';
 import { INTERACTION, streamInteraction, writeInteraction } from '../formats/google/write-interactions.ts';
+import { SSE_KEEP_ALIVE } from '../formats/google/write-stream.ts';
 import { KEPT_ID, keepOptions, keptForMs, keptPlace, type StoreMode } from './kit/keep.ts';
 import { modelNamesSchema, readModelNames } from './kit/model-names.ts';
 

@@ -184,7 +184,7 @@ export default definePlugin({
   apiVersion: 1,
   configSchema: { type: 'object', additionalProperties: false },
   setup(api) {
-    const aliases = (): readonly string[] => api.aliases().map(([name]) => name);
+    const aliases = (): readonly string[] => api.models.aliases().map(([name]) => name);
     api.dialect(portkeyDialect(aliases));
     addEmbeddings(api, aliases);
   },
@@ -209,7 +209,7 @@ function addEmbeddings(api: PluginApi, aliases: Aliases): void {
       const sent = state.body as EmbeddingRequest;
       const { provider, model } = readWanted(headers, sent.model, aliases);
       const { requestId, principal, session, trace, signal, onOutcome } = state;
-      const { response, headers: told } = await api.call(
+      const { response, headers: told } = await api.models.call(
         'embeddings',
         { ...sent, model },
         {

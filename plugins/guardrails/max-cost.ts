@@ -22,7 +22,7 @@ function outputFor(api: PluginApi, call: Call, nano: number): number {
   let [fits, tooMany] = [0, MOST_OUTPUT];
   while (tooMany - fits > 1) {
     const middle = Math.floor((fits + tooMany) / 2);
-    if ((api.estimate(call, middle).cost ?? Number.POSITIVE_INFINITY) <= nano) fits = middle;
+    if ((api.books.estimate(call, middle).cost ?? Number.POSITIVE_INFINITY) <= nano) fits = middle;
     else tooMany = middle;
   }
   return fits;
@@ -72,7 +72,7 @@ export default definePlugin({
         },
       );
     api.hook('reserve', (call) => {
-      const { cost } = api.estimate(call);
+      const { cost } = api.books.estimate(call);
       if (cost === undefined) {
         if (unknown === 'allow') return;
         throw refuse(call, 'The price of this model is unknown.', 'Use another model.');
@@ -80,7 +80,7 @@ export default definePlugin({
       if (cost <= most) return;
       const tokens = outputFor(api, call, most);
       if (tokens >= leastOutput && !namesLimit(call)) {
-        api.limitOutput(call, tokens);
+        api.books.limitOutput(call, tokens);
         call.headers.set('x-tollgate-max-tokens', String(tokens));
         return;
       }

@@ -127,7 +127,7 @@ export default definePlugin({
         const { requestId, principal, session, trace, signal, onOutcome } = ctx.state;
         const targets = find(ctx as RouteContext, request.model);
         const context = { requestId, principal, session, trace, signal, onOutcome, ...(targets && { targets }) };
-        const { response, headers } = await api.call('embeddings', request, context);
+        const { response, headers } = await api.models.call('embeddings', request, context);
         ctx.set(headers);
         // OpenAI's response has no id; Mistral's clients require one.
         ctx.body = { id: requestId, ...response };
@@ -153,7 +153,7 @@ function addCohereRoute(api: PluginApi): void {
       const ctx = context as RouteContext<JsonObject & { readonly model: string; readonly texts: readonly string[] }>;
       const { model, texts, output_dimension: dimensions, embedding_types: _, ...rest } = ctx.state.body;
       const request = { ...rest, model, input: texts, ...(isCount(dimensions) && { dimensions }) };
-      const called = await api.call('embeddings', request, callContext(ctx as RouteContext, request));
+      const called = await api.models.call('embeddings', request, callContext(ctx as RouteContext, request));
       const { data, usage } = called.response;
       ctx.set(called.headers);
       ctx.body = {

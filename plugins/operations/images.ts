@@ -131,7 +131,7 @@ function addEdits(api: PluginApi): void {
       async handler(context) {
         const ctx = context as RouteContext;
         const request = readForm(ctx);
-        const { response, headers } = await api.call('images', request, callContext(ctx, request));
+        const { response, headers } = await api.models.call('images', request, callContext(ctx, request));
         ctx.set(headers);
         await sendImages(ctx, response);
       },

@@ -106,7 +106,7 @@ function addRoutes(api: PluginApi): void {
       async handler(context) {
         const ctx = context as RouteContext;
         const request = readForm(ctx, task);
-        const { response, headers } = await api.call('transcription', request, callContext(ctx, request));
+        const { response, headers } = await api.models.call('transcription', request, callContext(ctx, request));
         ctx.set(headers);
         if (response.events) return sendEvents(ctx, response.events);
         if (response.text !== undefined) ctx.type = 'text/plain; charset=utf-8';

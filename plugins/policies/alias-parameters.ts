@@ -1,6 +1,6 @@
 import { type Call, type ChatRequest, definePlugin, OptionError } from '../../contract/index.ts';
 
-/** What calls of one alias are sent with. */
+/** Default parameters of calls of one alias. */
 interface Parameters {
   readonly system?: string;
   readonly override?: boolean;
@@ -33,7 +33,7 @@ const PARAMETERS = {
   },
 } as const;
 
-/** Sends calls of an alias with parameters and a system message of the operator's. */
+/** Adds an operator's parameters and system message to calls of an alias. */
 export default definePlugin({
   name: 'alias-parameters',
   kind: 'policy',
@@ -54,7 +54,9 @@ export default definePlugin({
     if (Object.keys(config.models).length === 0) return;
     const byAlias = new Map<string, Parameters>();
     const providersOf = new Map(
-      api.aliases().map(([alias, targets]) => [alias, new Set(targets.map((to) => to.slice(0, to.indexOf('/'))))]),
+      api.models
+        .aliases()
+        .map(([alias, targets]) => [alias, new Set(targets.map((to) => to.slice(0, to.indexOf('/'))))]),
     );
     for (const [alias, { system, override = false, ...values }] of Object.entries(config.models))
       byAlias.set(alias, { ...(system !== undefined && { system }), override, values: Object.entries(values) });
@@ -71,7 +73,9 @@ export default definePlugin({
     const patterns = [...providersOf.keys()]
       .filter((alias) => alias.endsWith('*'))
       .toSorted((one, other) => other.length - one.length);
-    /** The alias that a call came by: a name at a provider's own path is that provider's model, whatever aliases there are. */
+    /**
+     * Returns the alias of a call. A name on a provider's own path is that provider's model, whatever aliases exist.
+     */
     const aliasOf = ({ targets }: Call<'chat'>, { model }: ChatRequest): string | undefined => {
       const alias = providersOf.has(model) ? model : patterns.find((each) => model.startsWith(each.slice(0, -1)));
       const providers = alias === undefined ? undefined : providersOf.get(alias);

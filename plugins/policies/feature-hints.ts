@@ -1,6 +1,6 @@
 import { definePlugin, GatewayError, type Route } from '../../contract/index.ts';
 
-/** Features that exist and that this configuration has not switched on: their routes say how, instead of being unknown. */
+/** Features that this configuration has not enabled: their routes explain how, in place of a 404. */
 const FEATURES: readonly {
   readonly method: Route['method'];
   readonly path: string;
@@ -28,7 +28,9 @@ const FEATURES: readonly {
   { method: 'GET', path: '/api/core/rag', name: 'The knowledge base', how: 'agents: { rag: { folder: ./knowledge } }' },
 ];
 
-/** Responds on the routes of built-in features that no plugin brought: 503 `feature_disabled` and the missing line of configuration. */
+/**
+ * Responds on the routes of disabled built-in features: 503 `feature_disabled` with the missing line of configuration.
+ */
 export default definePlugin({
   name: 'feature-hints',
   kind: 'policy',

@@ -16,7 +16,7 @@ import {
 import { assertTarget, createModelCheck, splitName } from './kit/model-names.ts';
 import { listAction } from './kit/resource.ts';
 
-/** Which calls are copied, and where to. */
+/** Rule for copying calls. */
 interface Rule {
   readonly alias: string;
   readonly to: string;
@@ -24,15 +24,15 @@ interface Rule {
   readonly share: number;
 }
 
-/** A call that will be copied, and the tools that its response calls. */
+/** Call to be copied, with the tools that its response calls. */
 interface Sampled {
   readonly rule: Rule;
   readonly tools: string[];
 }
 
-/** What one of the two calls of a pair came to. */
+/** Sums of one side of the pairs. */
 interface Side {
-  /** Nano-dollars; of calls with a known price. */
+  /** Nano-dollars, for calls with a known price. */
   readonly cost: number;
   readonly unpriced: number;
   readonly outputTokens: number;
@@ -42,17 +42,17 @@ interface Side {
   readonly firstByteMs: readonly number[];
 }
 
-/** The pairs of a call and its copy since the first of them. */
+/** Sums over all pairs of a call and its copy. */
 interface Sums {
   readonly since: number;
   readonly pairs: number;
-  /** Pairs whose responses call the same tools, as often each. */
+  /** Pairs whose responses call the same tools equally often. */
   readonly sameTools: number;
   readonly original: Side;
   readonly copy: Side;
-  /** Copies that were not made since too many ran. */
+  /** Copies skipped because too many were running. */
   readonly skipped: number;
-  /** Copies that failed, by the code of their error. */
+  /** Failed copies by error code. */
   readonly failed: Readonly<Record<string, number>>;
 }
 
@@ -61,9 +61,9 @@ type Book = Readonly<Record<string, Sums>>;
 const SAMPLED = Symbol('mirror.sampled');
 const BOOK = 'mirrors';
 const ALL = 'all';
-/** Of how many of the latest pairs the times are kept, for percentiles. */
+/** Number of latest durations kept for percentiles. */
 const MOST_TIMES = 200;
-/** The longest that a copy may take. */
+/** Longest duration of a copy. */
 const COPY_MS = 600_000;
 const NO_SIDE: Side = Object.freeze({ cost: 0, unpriced: 0, outputTokens: 0, toolCalls: 0, ms: [], firstByteMs: [] });
 
@@ -72,7 +72,7 @@ const ROW = {
   required: ['alias', 'to', 'since', 'pairs', 'same_tools', 'original', 'copy', 'difference', 'skipped', 'failed'],
 } as const;
 
-/** Sends a share of an alias's calls to another model too, throws the response away, and reports what differs. */
+/** Sends a share of an alias's calls to another model too, drops the responses, and reports the differences. */
 export default definePlugin({
   name: 'mirror',
   kind: 'policy',
@@ -167,10 +167,10 @@ export default definePlugin({
       operations: ['chat'],
       async handler(call) {
         const rule = rules.get(call.request.model);
-        // Calls of plugins, copies among them, have no client.
+        // Calls of plugins, including copies, have no client.
         if (!rule || !call.client || call.client.ownSubscription || Math.random() >= rule.share) return;
         if (call.targets.every(({ provider, model }) => `${provider}/${model}` === rule.to)) return;
-        // What a caller says goes to no provider that the caller could not use.
+        // A caller's data is sent only to providers that the caller may use.
         if (await mayUse(call.principal, rule.target)) call.state.set(SAMPLED, { rule, tools: [] } satisfies Sampled);
       },
     });
@@ -202,7 +202,7 @@ export default definePlugin({
         if (!sampled || outcome.status !== 'ok' || closing.signal.aborted) return;
         if (running.copies >= config.atOnce) return book.add(sampled.rule, { skipped: true });
         running.copies += 1;
-        // Not waited for: neither the caller nor the end of the call has to do with it.
+        // Not awaited: the copy affects neither the caller nor the end of the call.
         void copyCall(api, call, sampled.rule, principal, closing.signal)
           .then((copy) =>
             book.add(
@@ -222,15 +222,17 @@ function readRule(alias: string, { to, share }: { readonly to: string; readonly 
   return { alias, to, target: splitName(to), share: Number.parseFloat(share) / 100 };
 }
 
-/** Throws an {@link OptionError} for a model that no copy could go to, and for an alias that there is not. */
-function assertKnown(api: Pick<PluginApi, 'catalog' | 'alias'>, rules: ReadonlyMap<string, Rule>): void {
-  const { catalog } = api;
+/** Throws an {@link OptionError} for an unknown model or alias. */
+function assertKnown(api: Pick<PluginApi, 'models'>, rules: ReadonlyMap<string, Rule>): void {
+  const {
+    models: { catalog },
+  } = api;
   for (const { alias, to } of rules.values()) {
     const at = `/models/${alias.replaceAll('~', '~0').replaceAll('/', '~1')}`;
     assertTarget(api, `${at}/to`, to);
     const original = splitName(alias);
     if (
-      api.alias(alias) === undefined &&
+      api.models.alias(alias) === undefined &&
       !(original.provider !== '' && catalog.find(original.provider, original.model))
     )
       throw new OptionError(
@@ -276,24 +278,24 @@ async function copyCall(
 const toolsOf = ({ choices }: ChatResponse): readonly string[] =>
   choices.flatMap(({ message }) => (message.tool_calls ?? []).map((called) => called.function.name));
 
-/** The tools whose calls begin in a chunk. */
+/** Tools whose calls start in a chunk. */
 const newToolsOf = ({ choices }: ChatChunk): readonly string[] =>
   choices.flatMap(({ delta }) => (delta.tool_calls ?? []).flatMap((called) => called.function?.name || []));
 
 type Half = readonly [outcome: Outcome, tools: readonly string[]];
 
-/** What became of a call that was to be copied. */
+/** Outcome of a call that was to be copied. */
 type Came = { readonly original: Half; readonly copy: Half } | { readonly skipped: true } | { readonly code: string };
 
-/** A change of the sums. */
+/** Change of the sums. */
 type Waiting = (book: Book) => Book;
 
-/** Changes that wait for the store at most. */
+/** Maximum changes that wait for the store. */
 const MOST_WAITING = 1000;
 
-/** The sums of all processes in one record; those that wait for the store stay here over a reload. */
+/** Sums of all processes in one record; changes waiting for the store survive a reload. */
 function bookOf(api: PluginApi) {
-  const records = api.records<Book>(BOOK);
+  const records = api.books.records<Book>(BOOK);
   const waiting = api.keep('waiting', () => ({ changes: [] as Waiting[], isWriting: false }));
   const write = async (): Promise<void> => {
     if (waiting.isWriting) return;
@@ -355,7 +357,7 @@ function addSide(side: Side, [{ cost, usage, durationMs, firstByteMs }, tools]: 
   };
 }
 
-/** By the nearest rank; null of none. */
+/** Percentile by nearest rank; null without values. */
 function percentile(times: readonly number[], share: number): number | null {
   const sorted = times.toSorted((one, other) => one - other);
   return sorted[Math.ceil(share * sorted.length) - 1] ?? null;

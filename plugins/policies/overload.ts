@@ -2,13 +2,13 @@ import { Session } from 'node:inspector';
 import { getHeapStatistics } from 'node:v8';
 import { definePlugin, GatewayError, parseDuration, type RouteState } from '../../contract/index.ts';
 
-/** How often the event loop and the heap are measured. */
+/** Measurement interval of the event loop and the heap. */
 const TICK_MS = 100;
 
-/** How much the newest measurement counts: one pause of the garbage collector refuses no request, a busy process does. */
+/** Weight of the newest measurement: a single garbage collection pause refuses no request, a busy process does. */
 const WEIGHT = 0.3;
 
-/** A heap that seems full is collected before a request is refused, and again after this time while it stays full. */
+/** A heap that seems full is collected before a request is refused, and again at this interval while it stays full. */
 const COLLECT_MS = 5_000;
 
 const REASONS = Object.freeze({
@@ -16,7 +16,10 @@ const REASONS = Object.freeze({
   memory: 'The gateway is short of memory.',
 });
 
-/** Refuses new requests with 503 `overloaded` while its own work makes the event loop late or the heap is nearly full; running ones go on. */
+/**
+ * Refuses new requests with 503 `overloaded` while the gateway's own work delays the event loop or the heap is nearly
+ * full; running requests continue.
+ */
 export default definePlugin({
   name: 'overload',
   kind: 'policy',
@@ -54,13 +57,13 @@ export default definePlugin({
       const now = performance.now();
       const cpu = process.cpuUsage();
       const ownMs = (cpu.user - lastCpu.user + cpu.system - lastCpu.system) / 1000;
-      // Without work of its own the loop is late because other processes have the cores: to refuse calls would help no one.
+      // Without own work the loop is late because other processes occupy the cores: refusing calls would not help.
       const busyMs = Math.min(now - last, ownMs);
       lagMs += (Math.max(busyMs - TICK_MS, 0) - lagMs) * WEIGHT;
       const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
       const fullBytes = limit * config.maxHeap;
-      // V8 keeps garbage until it needs the room, and a gateway that refuses every request needs none. So the heap is collected before
-      // it counts as full, and again from time to time while it stays full.
+      // V8 keeps garbage until it needs the space, and a gateway that refuses every request needs none. The heap is
+      // therefore collected before it counts as full, and regularly while it stays full.
       if (used <= fullBytes) isFull = false;
       else if (now - collectedAt > COLLECT_MS) {
         collectedAt = now;
@@ -77,7 +80,7 @@ export default definePlugin({
       lastCpu = cpu;
     };
     let timer: NodeJS.Timeout | undefined;
-    // A start is busy by nature, and no request waits yet.
+    // A start is always busy, and no request waits yet.
     api.onReady(() => {
       last = performance.now();
       lastCpu = process.cpuUsage();
@@ -86,7 +89,7 @@ export default definePlugin({
     api.onClose(() => clearInterval(timer));
 
     api.use((ctx, next) => {
-      // Monitors must get a response when nobody else does.
+      // Health checks must get a response during an overload.
       if (ctx.state['isProbe'] === true) return next();
       // The only call in flight has nothing to wait for.
       if (reason === undefined || (reason === 'lag' && inFlight === 0)) {
@@ -101,13 +104,13 @@ export default definePlugin({
   },
 });
 
-/** Collects the heap, by the command of the inspector for it: https://chromedevtools.github.io/devtools-protocol/v8/HeapProfiler/ */
+/** Collects the heap through the inspector: https://chromedevtools.github.io/devtools-protocol/v8/HeapProfiler/ */
 function collectGarbage(onDone: () => void): void {
   const session = new Session();
   session.connect();
   session.post('HeapProfiler.collectGarbage', () => {
     onDone();
-    // Not here: a session that is closed by its own response never returns.
+    // Deferred: a session closed within its own callback never returns.
     setImmediate(() => session.disconnect());
   });
 }

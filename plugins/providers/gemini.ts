@@ -16,7 +16,7 @@ import {
 } from '../../contract/index.ts';
 import { geminiFailure } from '../formats/google/errors.ts';
 import { geminiResponse } from '../formats/google/read-response.ts';
-import { geminiStream } from '../formats/google/stream.ts';
+import { geminiStream } from '../formats/google/read-stream.ts';
 import {
   GEMINI_EFFECTS,
   GEMINI_FIELDS,

@@ -16,7 +16,7 @@ import { ANTHROPIC_EFFECTS, ANTHROPIC_FIELDS } from '../formats/anthropic/tables
 import { anthropicRequest, type BetaRules, nativeMessages } from '../formats/anthropic/write-request.ts';
 import { geminiFailure } from '../formats/google/errors.ts';
 import { geminiResponse } from '../formats/google/read-response.ts';
-import { geminiStream } from '../formats/google/stream.ts';
+import { geminiStream } from '../formats/google/read-stream.ts';
 import { GEMINI_EFFECTS, GEMINI_FIELDS, GEMINI_TOOL_NAMES } from '../formats/google/tables.ts';
 import { geminiRequest, nativeRow } from '../formats/google/write-request.ts';
 import {

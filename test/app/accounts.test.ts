@@ -64,7 +64,7 @@ describe('accounts over HTTP and on the command line', () => {
   };
 
   describe('a balance', () => {
-    it('is zero for an account that nobody has used', async () => {
+    it('is zero for an unused account', async () => {
       const user = newUser();
       const { status, headers, body } = await get('/api/core/balance', await createKey(user));
       expect(status).to.equal(200);
@@ -83,7 +83,7 @@ describe('accounts over HTTP and on the command line', () => {
       });
     });
 
-    it('grows by a credit, once for each id, while the gateway runs', async () => {
+    it('grows by a credit while the gateway runs, once per id', async () => {
       const user = newUser();
       const key = await createKey(user);
       const credit = async (...words: readonly string[]) => {
@@ -108,12 +108,12 @@ describe('accounts over HTTP and on the command line', () => {
       expect(error).to.include({ code: 'insufficient_balance', type: 'insufficient_quota' });
     });
 
-    it('is not changed by a credit that is no amount', async () => {
+    it('is not changed by a credit with an invalid amount', async () => {
       for (const amount of ['0', 'ten', '1.0000000001', '1e3', ''])
         expect(await fails(run('credit', 'ann', amount)), amount).to.match(/amount/);
     });
 
-    it('tells the limits of the plan and of the key', async () => {
+    it('contains the limits of the plan and of the key', async () => {
       const user = newUser();
       expect(await run('plan', user, 'pro')).to.include({ id: user, plan: 'pro' });
       const key = await createKey(user, '--rpm', '7', '--budget', '3');
@@ -132,7 +132,7 @@ describe('accounts over HTTP and on the command line', () => {
     });
   });
 
-  it('are shown with their books, newest first', async () => {
+  it('are shown with their ledger entries, newest first', async () => {
     const user = newUser();
     const key = await createKey(user);
     await run('credit', user, '2', '--reason', 'welcome');
@@ -148,7 +148,7 @@ describe('accounts over HTTP and on the command line', () => {
   });
 
   describe('usage', () => {
-    it('adds up by day, model, provider, key and operation; a key sees its own, a token the whole account', async () => {
+    it('is grouped by day, model, provider, key and operation; a key sees its own, a token the whole account', async () => {
       await run('credit', 'ann', '10');
       const keys = [await createKey('ann'), await createKey('ann')] as const;
       const costs = [await spend(keys[0]), await spend(keys[0]), await spend(keys[1])] as const;
@@ -173,7 +173,7 @@ describe('accounts over HTTP and on the command line', () => {
       expect((await usage(keys[1], 'day')).data[0].requests).to.equal(1);
     });
 
-    it('is refused with what is wrong with the query', async () => {
+    it('is refused with the problem of the query', async () => {
       const key = await createKey(newUser());
       const wrong: readonly (readonly [string, string])[] = [
         ['from=2026-02-30', 'from'],
@@ -193,7 +193,7 @@ describe('accounts over HTTP and on the command line', () => {
   });
 
   describe('of two tenants', () => {
-    it('are never seen by the other, by key or by token', async () => {
+    it('are never visible to the other, by key or by token', async () => {
       await run('credit', 'bob', '5');
       const key = await createKey('bob');
       await spend(key);

@@ -90,7 +90,7 @@ describe('addresses of providers', () => {
     expect(await chat(target, { stream: true })).to.include('[DONE]');
   });
 
-  onIpv6('may be of both kinds behind one name: the one that does not answer is passed over', async () => {
+  onIpv6('may be IPv4 and IPv6 for one name: an unreachable one is skipped', async () => {
     const { port } = await startAt('127.0.0.1');
     addresses = ['::1', '127.0.0.1'];
     expect(await chat(await start(NAME, port))).to.include('at 127.0.0.1');
@@ -100,24 +100,21 @@ describe('addresses of providers', () => {
     expect(await chat(await start(NAME, six.port))).to.include('at ::1');
   });
 
-  onLinux(
-    'are looked up anew for each connection: a vendor that moved is found with the next call, without an error',
-    async () => {
-      const before = await startAt('127.0.0.2');
-      const after = await startAt('127.0.0.3', before.port);
-      addresses = ['127.0.0.2'];
-      const target = await start(NAME, before.port);
-      expect(await chat(target)).to.include('at 127.0.0.2');
-      addresses = ['127.0.0.3'];
-      // The open connection is reused until the vendor closes it, as HTTP specifies.
-      expect(await chat(target)).to.include('at 127.0.0.2');
-      await before.close();
-      expect(await chat(target)).to.include('at 127.0.0.3');
-      expect([before.calls(), after.calls()]).to.deep.equal([2, 1]);
-    },
-  );
+  onLinux('are resolved for each connection: the next call reaches a moved vendor without an error', async () => {
+    const before = await startAt('127.0.0.2');
+    const after = await startAt('127.0.0.3', before.port);
+    addresses = ['127.0.0.2'];
+    const target = await start(NAME, before.port);
+    expect(await chat(target)).to.include('at 127.0.0.2');
+    addresses = ['127.0.0.3'];
+    // The open connection is reused until the vendor closes it, as HTTP specifies.
+    expect(await chat(target)).to.include('at 127.0.0.2');
+    await before.close();
+    expect(await chat(target)).to.include('at 127.0.0.3');
+    expect([before.calls(), after.calls()]).to.deep.equal([2, 1]);
+  });
 
-  it('may be unknown for a while: such a call is 503, and the next one works once the name is there', async () => {
+  it('may be unknown temporarily: the call fails with 503, and the next one succeeds once the name resolves', async () => {
     const { port } = await startAt('127.0.0.1');
     addresses = [];
     const target = await start(NAME, port);
@@ -128,7 +125,7 @@ describe('addresses of providers', () => {
 });
 
 describe('a gateway that listens on IPv6', () => {
-  onIpv6('takes callers of both kinds on ::', async () => {
+  onIpv6('accepts IPv4 and IPv6 callers on ::', async () => {
     const gateway = await startGateway({ server: { port: 0, host: '::' } });
     try {
       const { port } = new URL(gateway.url);

@@ -25,7 +25,7 @@ describe('the admin API for accounts and plans', () => {
     expect(new Set(seen).size).to.equal(seen.length);
   });
 
-  it('credits once by an id, however often it is sent, and writes one entry in the audit log', async () => {
+  it('credits once per id, however often it is sent, and writes one audit entry', async () => {
     const { call } = operator;
     const credit = { amount_usd: '25.00', id: 'invoice-1', reason: 'first payment' };
     const all = await Promise.all(Array.from({ length: 5 }, () => call('POST', '/accounts/ann/credit', credit)));
@@ -58,7 +58,7 @@ describe('the admin API for accounts and plans', () => {
     expect((await call('GET', '/accounts/ann')).body.balance_usd).to.equal('25.00');
   });
 
-  it('gives accounts plans, at once on this node, and refuses plans that do not exist', async () => {
+  it('assigns plans to accounts, immediately on this node, and refuses unknown plans', async () => {
     const { call, chat } = operator;
     const key = (await call('POST', '/keys', { user_id: 'planned' })).body.api_key;
     expect((await call('PUT', '/plans/tight', { rpm: 1 })).status).to.equal(200);
@@ -84,7 +84,7 @@ describe('the admin API for accounts and plans', () => {
     ]);
   });
 
-  it('lists the plans of the file and of the store, and changes those of the store alone', async () => {
+  it('lists the plans of the file and of the store, and changes only those of the store', async () => {
     const { call } = operator;
     for (const method of ['PUT', 'DELETE']) {
       const { status, body } = await call(method, '/plans/free', method === 'PUT' ? { rpm: 1 } : undefined);
@@ -108,7 +108,7 @@ describe('the admin API for accounts and plans', () => {
     expect((await call('GET', '/plans/team')).status).to.equal(404);
   });
 
-  it('refuses plans that would not limit as they read', async () => {
+  it('refuses plans whose limits would have no effect', async () => {
     const { call } = operator;
     const wrong: readonly object[] = [
       { rmp: 1 },
@@ -124,7 +124,7 @@ describe('the admin API for accounts and plans', () => {
     expect((await call('GET', '/plans/constructor')).status).to.equal(404);
   });
 
-  it('keeps each of ten plans that are put at once', async () => {
+  it('stores each of ten plans that are put concurrently', async () => {
     const { call } = operator;
     const names = Array.from({ length: 10 }, (_, n) => `at-once-${n}`);
     await Promise.all(names.map((name, n) => call('PUT', `/plans/${name}`, { rpm: n + 1 })));
@@ -132,7 +132,7 @@ describe('the admin API for accounts and plans', () => {
     expect(data.map(({ name }: { name: string }) => name)).to.include.members(names);
   });
 
-  it('refuses a caller whose plan was removed, and lets it in when there is another', async () => {
+  it('refuses a caller whose plan was deleted, until it has another', async () => {
     const { call, chat } = operator;
     await call('PUT', '/plans/leaving', { rpm: 10 });
     const key = (await call('POST', '/keys', { user_id: 'left', plan: 'leaving' })).body;

@@ -8,7 +8,7 @@ describe('keys on the admin API', () => {
   });
   after(() => operator.gateway.stop());
 
-  it('are made, listed, shown and changed; a field that is not named stays, and null takes it away', async () => {
+  it('are created, listed, shown and changed; an omitted field stays, and null removes it', async () => {
     const { call } = operator;
     const made = await call('POST', '/keys', {
       ...{ user_id: 'ann', name: 'laptop', rpm: 60, budget_usd: '5', models: ['echo/echo'], tags: ['team=search'] },
@@ -46,7 +46,7 @@ describe('keys on the admin API', () => {
     ['a line separator', '\u2028'],
     ['a control character', '\u0085'],
   ] as const)
-    it(`E39: are not made for an id with ${what}, over HTTP and on the command line`, async () => {
+    it(`E39: are not created for an id with ${what}, over HTTP and on the command line`, async () => {
       const { call, gateway } = operator;
       const id = `an${hidden}n`;
       for (const [field, body] of [
@@ -71,7 +71,7 @@ describe('keys on the admin API', () => {
     ['wide letters', 'ｐaul'],
     ['a digit in place of a letter', 'pau1'],
   ] as const)
-    it(`E39: for an id that looks like another one, by ${what}, say so`, async () => {
+    it(`E39: for an id similar to an existing one, by ${what}, return a warning`, async () => {
       const { call, gateway } = operator;
       await call('POST', '/keys', { user_id: 'paul' });
       const { status, body } = await call('POST', '/keys', { user_id: other });
@@ -83,17 +83,17 @@ describe('keys on the admin API', () => {
       expect(made.similar).to.include('paul');
     });
 
-  it('E39: for an id that looks like none say nothing, nor for another key of the same one', async () => {
+  it('E39: for a new id return no warning, nor do further keys of the same id', async () => {
     for (const user_id of ['quinn', 'quinn', 'quin', 'Quinn', 'quïnn'])
       expect((await operator.call('POST', '/keys', { user_id })).body.similar, user_id).to.deep.equal([]);
   });
 
-  it('E39: are made for ids of any letters', async () => {
+  it('E39: are created for ids with any letters', async () => {
     for (const user_id of ['Zoë', 'ann@example.com', '山田', 'ан-на', 'u_42'])
       expect((await operator.call('POST', '/keys', { user_id })).body.api_key_info.user_id).to.equal(user_id);
   });
 
-  it('work as they were changed, at once on this node', async () => {
+  it('apply changes immediately on this node', async () => {
     const { call, chat } = operator;
     const {
       api_key,
@@ -125,7 +125,7 @@ describe('keys on the admin API', () => {
     expect((await call('PATCH', `/keys/${id}`, { name: 'x' })).body.error.code).to.equal('conflict');
   });
 
-  it('are made for operators by operators; such a key also calls models, and hands its role on when it is rotated', async () => {
+  it('are created for operators by operators; such a key can call models, and its successor after a rotation has the same role', async () => {
     const { call, chat, gateway } = operator;
     const made = (await call('POST', '/keys', { user_id: 'eve', role: 'admin' })).body;
     expect(made.api_key_info.role).to.equal('admin');
@@ -136,7 +136,7 @@ describe('keys on the admin API', () => {
     await own.body?.cancel();
   });
 
-  it('keep every one of twenty changes that come at once, and each entry of the audit log has what was before it', async () => {
+  it('apply every one of twenty concurrent changes, and each audit entry has the previous value', async () => {
     const { call } = operator;
     const { id, prefix } = (await call('POST', '/keys', { user_id: 'many' })).body.api_key_info;
     const fields = ['name', 'rpm', 'tpm', 'budget_usd'] as const;
@@ -160,7 +160,7 @@ describe('keys on the admin API', () => {
     expect(afters.filter((after: string) => !befores.has(after))).to.have.lengthOf(1);
   });
 
-  it('let one of many changes to one version through, and refuse the others', async () => {
+  it('accept one of many changes to one version, and refuse the others', async () => {
     const { call } = operator;
     const { id } = (await call('POST', '/keys', { user_id: 'once' })).body.api_key_info;
     const etag = (await call('GET', `/keys/${id}`)).headers.get('etag') ?? '';
@@ -186,7 +186,7 @@ describe('keys on the admin API', () => {
       );
   });
 
-  it('are refused what they cannot have, naming the field, and stay as they were', async () => {
+  it('are refused invalid values with the field’s name, and stay unchanged', async () => {
     const { call } = operator;
     const { id } = (await call('POST', '/keys', { user_id: 'hostile', name: 'mine' })).body.api_key_info;
     const wrong: readonly (readonly [object, string])[] = [
@@ -216,7 +216,7 @@ describe('keys on the admin API', () => {
     expect(key.body).to.include({ name: 'mine', role: null, user_id: 'hostile' });
   });
 
-  it('are not found by ids that are not valid, and pages are bounded', async () => {
+  it('are not found by invalid ids, and pages are limited', async () => {
     const { call } = operator;
     for (const id of ['nope', 'a%2Fb', '..%2F..%2Fetc', '%00', 'x'.repeat(300), 'tg_AAAAAAAAAAAA'])
       expect((await call('GET', `/keys/${id}`)).body.error.code, id).to.equal('not_found');
@@ -225,7 +225,7 @@ describe('keys on the admin API', () => {
     expect((await call('GET', '/keys?limit=1000')).status).to.equal(200);
   });
 
-  it('are for operators alone', async () => {
+  it('are for operators only', async () => {
     const { gateway } = operator;
     for (const [method, path] of [
       ['GET', '/keys'],

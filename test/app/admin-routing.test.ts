@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { createReloader } from '../../cli/cluster/reload.ts';
+import { createReloader } from '../../cli/reload.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { type RoutingRig, startRoutingRig } from '../support/gateways/routing-rig.ts';
@@ -38,7 +38,7 @@ describe('the state of targets for operators', () => {
     return (await response.json()) as { data: Row[]; has_more: boolean; next?: string; retries: object };
   };
 
-  it('tells of each until when it is left alone, its errors, latency, and the vendor’s words without secrets', async () => {
+  it('has the time of its next retry, errors, latency, and the vendor’s message without secrets', async () => {
     const { data, has_more, retries } = await read();
     const [a, b, gone] = data;
     expect(data.map(({ target }) => target)).to.deep.equal(['a/pair', 'b/pair', 'c/gone', 'c/more']);
@@ -54,7 +54,7 @@ describe('the state of targets for operators', () => {
     expect(retries).to.deep.include({ running: 0, allowed: 3 });
   });
 
-  it('shows after a start the targets that the configuration names and that can be called, though nobody has (E51)', async () => {
+  it('shows the callable targets of the configuration after a start, before any call (E51)', async () => {
     const vendor = { plugin: 'openai-compatible', baseUrl: 'http://127.0.0.1:9' };
     const started = await startGateway({
       providers: {
@@ -106,7 +106,7 @@ describe('the state of targets for operators', () => {
       expect(await response.json()).to.have.nested.property('error.code', 'invalid_request');
     });
 
-  it('is for operators alone', async () => {
+  it('is for operators only', async () => {
     for (const response of [
       await rig.gateway.get('/api/core/admin/targets'),
       await rig.gateway.post('/api/core/admin/reload', {}),
@@ -128,7 +128,7 @@ describe('the state of targets for operators', () => {
       expect(paths[`/api/core/admin/${path}`]?.[method]?.tags, path).to.deep.equal(['admin']);
   });
 
-  it('is also told in a warn line for each failed attempt: target, status or errno, class, words, request, what comes next', () => {
+  it('is also logged as a warning for each failed attempt: target, status or errno, class, message, request, next step', () => {
     const line = (target: string) => rig.gateway.logs.find((each) => each['target'] === target);
     expect(line('a/pair')).to.include({ level: 'warn', status: 429, class: 'rate_limit', next: 'b/pair' });
     expect(line('a/pair')).to.include({ request_id: 'targets-0001' });
@@ -136,7 +136,7 @@ describe('the state of targets for operators', () => {
     expect(rig.gateway.logText()).not.to.match(/sk-vendor|org-abc/);
   });
 
-  it('includes a stream that broke off after it began', async () => {
+  it('includes a stream that was interrupted', async () => {
     rig.vendors['d']?.script(async (wire) => {
       await wire.send(SSE_HEAD);
       await wire.send(chunk(`data: ${delta('one')}\n\n`));
@@ -154,8 +154,9 @@ describe('the state of targets for operators', () => {
 const AUDIT = pluginFile({
   name: 'show-audit',
   kind: 'policy',
+  more: `permissions: ['operators'],`,
   setup: `api.route({ method: 'GET', path: '/audit', summary: 'x', auth: ['key'], responses: { 200: 'x' },
-    async handler(ctx) { ctx.body = await api.auditLog({ limit: 10 }); } });`,
+    async handler(ctx) { ctx.body = await api.operators.auditLog({ limit: 10 }); } });`,
 });
 
 describe('POST /api/core/admin/reload', () => {
@@ -178,11 +179,11 @@ describe('POST /api/core/admin/reload', () => {
   const statusOf = async (model: string): Promise<number> =>
     (await gateway.post('/v1/chat/completions', { model, messages: [{ role: 'user', content: 'x' }] })).status;
 
-  it('is switched off in a program that reads its configuration itself', async () => {
+  it('is disabled in a program that reads its configuration itself', async () => {
     expect(await reload({})).to.have.nested.property('body.error.code', 'feature_disabled');
   });
 
-  it('tells what a reload would change, reloads, and says why it could not; what was done is in the audit log', async () => {
+  it('returns the changes of a reload, reloads, and gives the reason of a failure; the audit log has all actions', async () => {
     const { folder, use, noteReload, audit } = gateway;
     const configPath = path.join(folder, 'tollgate.config.json');
     const load = () => loadConfig({ cwd: folder, env: {}, configPath });

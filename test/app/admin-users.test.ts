@@ -24,7 +24,7 @@ describe('users on the admin API', () => {
   };
 
   for (const user of ['ann', 'auth0|12 3/4', 'a:b%2Fc', 'ünïcode ✓'])
-    it(`who are blocked are refused with every key and token, until they are unblocked: ${user}`, async () => {
+    it(`are refused with every key and token while they are blocked: ${user}`, async () => {
       const { call, chat } = operator;
       const path = `/users/${encodeURIComponent(user)}`;
       const [one, two] = [
@@ -51,7 +51,7 @@ describe('users on the admin API', () => {
       expect(data.map(({ action }: { action: string }) => action)).to.deep.equal(['user.unblock', 'user.block']);
     });
 
-  it('are blocked by the command line too, and a gateway that runs knows it soon', async () => {
+  it('are blocked by the command line too, and a running gateway applies it soon', async () => {
     const { call, chat, gateway } = operator;
     const key = (await call('POST', '/keys', { user_id: 'remote' })).body.api_key;
     expect((await chat(key)).status).to.equal(200);
@@ -62,7 +62,7 @@ describe('users on the admin API', () => {
     expect(await gateway.command('users', 'unblock', 'remote')).to.include({ blocked_at: null });
   });
 
-  it('whose token has a word that the configuration names are operators, and others are not', async () => {
+  it('are operators only if their token has a value named in the configuration', async () => {
     const { gateway } = operator;
     const ask = (claims: object) =>
       gateway.get('/api/core/admin/keys', { authorization: `Bearer ${signShared(SECRET, { ...claims })}` });
@@ -80,7 +80,7 @@ describe('users on the admin API', () => {
     expect((await gateway.get('/api/core/admin/keys', { authorization: `Bearer ${api_key}` })).status).to.equal(403);
   });
 
-  it('are changed at the version that is named alone, and ids that are not valid are refused', async () => {
+  it('are changed only at the named version, and invalid ids are refused', async () => {
     const { call } = operator;
     await call('POST', '/users/v/block');
     expect((await call('POST', '/users/v/unblock', {}, { 'if-match': '"9"' })).status).to.equal(412);

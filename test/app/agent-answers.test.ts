@@ -44,7 +44,7 @@ describe('responses of the agent team', () => {
       expect(model.calls).to.have.length(0);
     });
 
-  it('D29 a response tells what all its calls cost', async () => {
+  it('D29 a response contains the cost of all its calls', async () => {
     const { gateway: own } = await start({ ...RESULT, reply: { answer: 'x' } });
     const response = await own.post('/api/core/agent', { message: 'hi' });
     const { usage } = (await response.json()) as { usage: { prompt_tokens: number; completion_tokens: number } };
@@ -55,7 +55,7 @@ describe('responses of the agent team', () => {
   });
 
   for (const path of ['/api/core/agent', '/api/core/agent/medical'])
-    it(`D29 the stream of ${path} tells in its result what all its calls cost`, async () => {
+    it(`D29 the stream of ${path} contains the cost of all its calls in its result`, async () => {
       const { gateway: own } = await start({ ...RESULT, reply: { answer: 'x' } }, ...MEDICAL);
       const whole = await own.post(path, { message: 'hi', session: null });
       await whole.text();
@@ -66,7 +66,7 @@ describe('responses of the agent team', () => {
       expect(cost).to.equal(whole.headers.get('x-tollgate-cost-usd'));
     });
 
-  it('D29 prose instead of JSON for one user does not change how the model is used for another', async () => {
+  it('D29 prose instead of JSON for one user does not change the requests for another', async () => {
     const { gateway: own, model } = await start(
       { ...RESULT, user: 'in prose', times: 1, reply: 'Just prose.' },
       { ...RESULT, reply: { answer: 'x' } },
@@ -87,7 +87,7 @@ describe('responses of the agent team', () => {
     [{ mood: 'Literal["calm", "tense"]' }, { mood: 'calm' }, { mood: 'other' }],
   ];
   for (const [shape, right, wrong] of SHAPES)
-    it(`D29 the shape ${JSON.stringify(shape)} takes what it says, and nothing else`, async () => {
+    it(`D29 the shape ${JSON.stringify(shape)} accepts only matching values`, async () => {
       const { gateway: own, model } = await start(
         { ...RESULT, user: 'wrong', reply: JSON.stringify(wrong) },
         { ...RESULT, reply: JSON.stringify(right) },
@@ -99,7 +99,7 @@ describe('responses of the agent team', () => {
       expect(model.calls, 'the wrong one is asked for again').to.have.length(5);
     });
 
-  it('D29 an unknown type is refused, naming its place', async () => {
+  it('D29 an unknown type is refused with its place', async () => {
     const { gateway: own } = await start();
     const response = await own.post('/api/core/agent', { message: 'x', response_model: { a: { b: 'Promise[str]' } } });
     const { error } = (await response.json()) as { error: object };

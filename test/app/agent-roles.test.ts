@@ -24,7 +24,7 @@ describe('the system role of agents', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it('D21 holds nothing that users, documents or models wrote', async () => {
+  it('D21 contains no text of users, documents or models', async () => {
     const report = { summary: 'CANARY-report', confidence: 1 };
     const instruction = 'CANARY-instruction harbour';
     const needs = [{ agent: 'clerk', question: 'CANARY-question harbour' }];
@@ -62,7 +62,7 @@ describe('the system role of agents', () => {
     for (const request of requests) expect(systemOf(request)).not.to.include('CANARY');
   });
 
-  it('D21 holds nothing that patients, documents or models wrote to the medical agents', async () => {
+  it('D21 contains no text of patients, documents or models in the medical agents', async () => {
     const sorted = { urgency: 'routine', complexity: 'complex', specialties: ['cardiology'], language: 'en' };
     const triage = { ...sorted, red_flags: ['CANARY-flag'], self_harm: false, medicines_involved: true };
     const lists = { considerations: ['CANARY-consideration'], questions: ['CANARY-question'] };

@@ -80,7 +80,7 @@ describe('a gateway with agents', () => {
     expect(Number(third.headers.get('retry-after'))).to.be.within(1, 60);
   });
 
-  it('stops every call upstream when the client hangs up', async () => {
+  it('cancels every upstream call when the client disconnects', async () => {
     const never = gate();
     await start([
       { asked: 'assignments', reply: route('navigation', 'perception') },
@@ -99,7 +99,7 @@ describe('a gateway with agents', () => {
     await until('no call is open upstream', () => vendor.open() === 0);
   });
 
-  it('falls back to json_object where the vendor has no json_schema', async () => {
+  it('falls back to json_object if the vendor has no json_schema', async () => {
     const refusal = new GatewayError('invalid_request', 'no such format', { param: 'response_format' });
     await start([
       { asked: 'assignments', reply: refusal },
@@ -113,7 +113,7 @@ describe('a gateway with agents', () => {
     expect(vendor.model.calls).to.have.length(3);
   });
 
-  it('takes an alias, and goes on with the next model of its list', async () => {
+  it('accepts an alias, and falls back to the next model of its list', async () => {
     await start(
       [
         { model: 'broken', reply: new GatewayError('provider_unavailable', 'down') },
@@ -143,7 +143,7 @@ describe('a gateway with agents', () => {
     });
   }
 
-  it('takes an agent that a plugin publishes, and charges its calls', async () => {
+  it('uses an agent that a plugin publishes, and charges its calls', async () => {
     const tides = `export default { name: 'tides', kind: 'agent', apiVersion: 1, setup(api) {
       api.agent({ name: 'tides', when: 'tides and harbours', async run({ instruction, inputs }, { chat, emit }) {
         emit({ looking: 'tide tables' });
@@ -171,7 +171,7 @@ describe('a gateway with agents', () => {
     expect(vendor.model.calls).to.have.length(3);
   });
 
-  it('does not start with a team that uses a tool nobody registered', async () => {
+  it('does not start with a team that uses an unregistered tool', async () => {
     vendor = await startModelServer([]);
     const failure = await startGateway({
       agents: { team: { model: 'echo/echo', agents: { planning: { tools: ['rag'] } } } },
@@ -191,7 +191,7 @@ describe('a gateway with agents', () => {
     }
   });
 
-  it('answers the medical request offline, the urgent-care notice first', async () => {
+  it('responds to the medical request offline, the urgent-care notice first', async () => {
     await start([]);
     const { status, body } = await ask(
       { model: 'echo/echo', message: 'I have chest pain and my arm is numb' },

@@ -45,7 +45,7 @@ describe('the parameters of an alias', () => {
   };
   const USER = { role: 'user', content: 'Hi' };
 
-  it('are sent where the caller says nothing, the system message first (E70)', async () => {
+  it('are sent if the caller sets nothing, the system message first (E70)', async () => {
     const body = await sent(chat, CHAT.path, {
       model: 'smart',
       messages: [{ role: 'system', content: 'Be brief.' }, USER],
@@ -54,7 +54,7 @@ describe('the parameters of an alias', () => {
     expect(body.messages).to.deep.equal([{ role: 'system', content: `${SYSTEM}\n\nBe brief.` }, USER]);
   });
 
-  it('give way to what the caller says, unless they are to hold in its place (E70)', async () => {
+  it('are overridden by the caller’s, unless the alias enforces them (E70)', async () => {
     const said = { temperature: 0.9, messages: [USER] };
     expect(await sent(chat, CHAT.path, { ...said, model: 'smart' })).to.include({
       temperature: 0.9,
@@ -66,7 +66,7 @@ describe('the parameters of an alias', () => {
     });
   });
 
-  it('are those of the alias alone (E70)', async () => {
+  it('apply only to that alias (E70)', async () => {
     for (const model of ['plain', 'local/smart', 'local/m']) {
       const body = await sent(chat, CHAT.path, { model, messages: [USER] });
       expect(body.messages, model).to.deep.equal([USER]);
@@ -76,7 +76,7 @@ describe('the parameters of an alias', () => {
     expect(body.messages).to.deep.equal([USER]);
   });
 
-  it('are sent in the format of Messages too, with the request as it came otherwise (E70)', async () => {
+  it('are sent in the Messages format too, with the rest of the request unchanged (E70)', async () => {
     const metadata = { user_id: 'u' };
     const body = await sent(claude, '/v1/messages', {
       ...{ model: 'opus', max_tokens: 100, system: 'Be brief.', metadata, messages: [USER] },
@@ -85,7 +85,7 @@ describe('the parameters of an alias', () => {
     expect(JSON.stringify(body['system'])).to.match(/town hall.*Be brief/);
   });
 
-  it('are refused at start for a name that is no alias (E70)', async () => {
+  it('are refused at start for a name that is not an alias (E70)', async () => {
     const models = { smrt: { temperature: 0 } };
     const error = await startGateway({
       providers: vendors(),

@@ -59,7 +59,7 @@ describe('an alias that ends in *', () => {
       expect(await arrived(model)).to.equal(expected);
     });
 
-  it('goes on to its next target with the name (E70)', async () => {
+  it('falls back to its next target with the name (E70)', async () => {
     second.script(answer(500, { error: { message: 'broken' } }));
     try {
       expect(await arrived('claude-haiku-5-5')).to.equal('1/anthropic.claude-haiku-5-5 2/claude-opus-5');
@@ -68,7 +68,7 @@ describe('an alias that ends in *', () => {
     }
   });
 
-  it('is no model of a list, and its names may be given to keys (E70)', async () => {
+  it('is not in the model list, and keys may be limited to its names (E70)', async () => {
     const { data } = (await (await gateway.get('/v1/models')).json()) as { data: readonly { id: string }[] };
     expect(data.map(({ id }) => id))
       .to.include('claude-haiku-3')

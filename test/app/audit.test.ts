@@ -142,7 +142,7 @@ describe('the audit log of a gateway', () => {
       expect((await operator.call(method, '/audit')).status).to.equal(405);
   });
 
-  it('shows no secret, nor does any list of the admin API or the log', async () => {
+  it('contains no secret, nor does any list of the admin API or the log', async () => {
     const shown = await Promise.all(
       ['/audit?limit=1000', '/keys?limit=1000', '/accounts', '/plans', '/users/bea', '/accounts/ann'].map(
         async (path) => JSON.stringify((await operator.call('GET', path)).body),
@@ -156,7 +156,7 @@ describe('the audit log of a gateway', () => {
     for (const hash of hashes) expect(shown[0]).not.to.include(hash);
   });
 
-  it('is not filled by more than six hundred requests a minute of one operator', async () => {
+  it('is protected by a limit of six hundred requests a minute per operator', async () => {
     const own = (await operator.call('POST', '/keys', { user_id: 'busy', role: 'admin' })).body.api_key;
     const ask = async () => {
       const response = await operator.gateway.get('/api/core/admin/plans', { authorization: `Bearer ${own}` });

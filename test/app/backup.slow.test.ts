@@ -12,8 +12,8 @@ import { INITDB, POSTGRES, startPostgresServer } from '../support/stores/postgre
 import { askRedis, REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
 import { eventually } from '../support/wait.ts';
 
-// Runs the commands of docs/operate.md on test stores. Every acknowledged write before the backup exists after the
-// restore.
+// Runs the commands of docs/how-to/back-up-and-restore.md on test stores. Every acknowledged write before the backup
+// exists after the restore.
 
 const run = promisify(execFile);
 const PEPPER = randomBytes(32).toString('hex');
@@ -72,7 +72,7 @@ const SQLITE3 = findProgram('sqlite3', ['/usr/bin']);
 (SQLITE3 === undefined ? describe.skip : describe)('a backup of the embedded store', () => {
   const folder = useTempFolder('backup');
 
-  it('is one command while the gateway runs, and works with the pepper beside it', async () => {
+  it('is one command while the gateway runs, and works together with the pepper', async () => {
     const [data, copy] = [path.join(folder, 'data'), path.join(folder, 'copy')];
     await mkdir(copy, { recursive: true });
     await backUpAndRestore(
@@ -109,7 +109,7 @@ describeWith('a backup of a Redis store', { 'redis-server': REDIS_SERVER }, () =
     servers = [];
   });
 
-  it('is a copy of its append-only files while none is rewritten', async () => {
+  it('is a copy of its append-only files outside a rewrite', async () => {
     const [old, fresh] = [await start(), await start()];
     const copied = path.join(folder, 'appendonlydir');
     await backUpAndRestore(
@@ -131,7 +131,7 @@ describeWith('a backup of a Redis store', { 'redis-server': REDIS_SERVER }, () =
     );
   });
 
-  it('is a snapshot, which a Redis without append-only files reads and then writes them from', async () => {
+  it('is a snapshot, from which a Redis without append-only files starts and then writes them', async () => {
     const [old, fresh] = [await start(), await start()];
     const copied = path.join(folder, 'dump.rdb');
     await backUpAndRestore(
@@ -171,7 +171,7 @@ describeWith(
   () => {
     const folder = useTempFolder('postgres-copy');
 
-    it('is pg_dump of the schema tollgate, which pg_restore puts into an empty database', async () => {
+    it('is pg_dump of the schema tollgate, which pg_restore restores into an empty database', async () => {
       const [old, fresh] = [await startPostgresServer(), await startPostgresServer()];
       const file = path.join(folder, 'tollgate.dump');
       try {

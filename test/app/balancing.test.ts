@@ -33,7 +33,7 @@ describe('an alias with rules', () => {
     for (const vendor of Object.values(rig.vendors)) vendor.script(fine);
   });
 
-  it('shares calls by weight, and keeps a session at its target', async () => {
+  it('distributes calls by weight, and keeps a session on its target', async () => {
     const firsts = await Promise.all(Array.from({ length: 200 }, async () => (await rig.ask('shared')).by));
     expect(firsts.filter((by) => by === 'a').length).to.be.within(120, 180);
     expect(firsts).not.to.include('c');
@@ -45,7 +45,7 @@ describe('an alias with rules', () => {
     }
   });
 
-  it('goes on to its second group of targets when the first has failed', async () => {
+  it('falls back to its second group of targets when the first has failed', async () => {
     rig.vendors['a']?.script(refusal(500));
     rig.vendors['b']?.script(refusal(500));
     expect(await rig.ask('shared')).to.include({ status: 200, by: 'c', attempts: '3' });
@@ -62,7 +62,7 @@ describe('an alias with rules', () => {
     expect(by).to.deep.equal(Array(6).fill('b'));
   });
 
-  it('has a median within twice that of the good target while another one takes 20 times as long', async () => {
+  it('has a median within twice that of the fast target while another one is 20 times slower', async () => {
     rig.vendors['a']?.script(async (wire) => {
       await wire.pause(1_000);
       await wire.send(fine);
@@ -73,7 +73,7 @@ describe('an alias with rules', () => {
     expect(by.filter((name) => name === 'a').length, 'how often it is measured').to.be.below(10);
   });
 
-  it('sends a prompt that is too long elsewhere, at the price that it has there', async () => {
+  it('sends an overlong prompt to another target, at that target’s price', async () => {
     expect(await rig.ask('long')).to.include({ by: 'a' });
     rig.vendors['a']?.script(
       `HTTP/1.1 400 Bad\r\ncontent-type: application/json\r\ncontent-length: ${JSON.stringify(TOO_LONG).length}\r\n\r\n${JSON.stringify(TOO_LONG)}`,
@@ -87,17 +87,17 @@ describe('an alias with rules', () => {
     expect(response.headers.get('x-tollgate-cost-usd')).to.equal('0.0007');
   });
 
-  it('uses its target for long prompts for nothing else', async () => {
+  it('uses its target for long prompts only for those', async () => {
     rig.vendors['a']?.script(refusal(500));
     expect(await rig.ask('long')).to.include({ status: 503, by: null });
   });
 
-  it('leaves out a target that is only for calls that cost less there', async () => {
+  it('skips a target that is only for cheaper calls, if the call is not cheaper there', async () => {
     rig.vendors['a']?.script(refusal(500));
     expect(await rig.ask('thrifty')).to.include({ status: 503 });
   });
 
-  it('has timeouts of its own', async () => {
+  it('has its own timeouts', async () => {
     rig.vendors['a']?.script(hung);
     const asked = await rig.ask('impatient');
     expect(asked.status).to.equal(503);

@@ -82,7 +82,7 @@ const site = (own: number, gateway: string): string => `
     });
     afterEach(() => expect(faults).to.deep.equal([]));
 
-    it('signs in, connects a client by lines that work, and shows its call as it comes', async () => {
+    it('signs in, connects a client by the printed lines, and shows its call live', async () => {
       await page.goto(`${url}/console`);
       await page.getByRole('textbox', { name: /Admin key/ }).fill(key);
       await page.getByRole('button', { name: 'Sign in', exact: true }).click();
@@ -100,7 +100,7 @@ const site = (own: number, gateway: string): string => `
       await page.getByText('The first call came: echo/echo, ok.').waitFor();
     });
 
-    it('opens every page of the console anew by its address', async () => {
+    it('reloads every page of the console by its URL', async () => {
       for (const [where, words] of [
         ['calls', 'live'],
         ['keys', 'New key'],
@@ -114,7 +114,7 @@ const site = (own: number, gateway: string): string => `
       }
     });
 
-    it('leads to the docs, and tries a route there as the person', async () => {
+    it('links to the docs, and tries a route there as the person', async () => {
       await page.getByRole('link', { name: 'Docs' }).click();
       await page.waitForURL(`${url}/docs/pages/index.html`);
       await page.goto(`${url}/docs/pages/start.html`);

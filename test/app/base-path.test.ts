@@ -22,7 +22,7 @@ describe('a gateway below a base path', () => {
 
   const json = async (response: Response) => (await response.json()) as Readonly<Record<string, unknown>>;
 
-  it('E67: says so wherever it names itself, and has every route there', async () => {
+  it('E67: uses it in all its own URLs, and has every route there', async () => {
     expect(gateway.url).to.equal(`${origin}/ai/llm`);
     for (const path of ['/livez', '/readyz', '/metrics', '/openapi.json', '/docs', '/docs/try.js', '/v1/models', '/'])
       expect((await gateway.get(path)).status, path).to.equal(200);
@@ -32,7 +32,7 @@ describe('a gateway below a base path', () => {
     expect((await fetch(`${origin}/ai/llm?x=1`)).status).to.equal(200);
   });
 
-  it('E67: takes calls of every surface there, whole and streamed', async () => {
+  it('E67: accepts calls in every format there, with and without a stream', async () => {
     const whole = await gateway.post('/v1/chat/completions', CHAT);
     expect(await whole.text()).to.include('Hello there');
     const streamed = await gateway.post('/v1/chat/completions', { ...CHAT, stream: true });
@@ -49,7 +49,7 @@ describe('a gateway below a base path', () => {
     }
   });
 
-  it('E67: takes websockets there and nowhere else', async () => {
+  it('E67: accepts websockets only there', async () => {
     const open = async (base: string): Promise<unknown> => {
       const socket = new WebSocket(`${base.replace('http', 'ws')}/v1/responses`, {
         headers: { authorization: `Bearer ${gateway.key}` },
@@ -71,7 +71,7 @@ describe('a gateway below a base path', () => {
     expect(await open(origin)).to.include('404');
   });
 
-  it('E67: has nothing elsewhere, and says where it is', async () => {
+  it('E67: has no routes elsewhere, and returns its path', async () => {
     for (const path of ['/v1/models', '/livez', '/ai/llmx/v1/models', '/ai', '/AI/LLM/livez', '/ai/llm/../../etc']) {
       const response = await fetch(origin + path, { headers: { authorization: `Bearer ${gateway.key}` } });
       expect(response.status, path).to.equal(404);
@@ -85,7 +85,7 @@ describe('a gateway below a base path', () => {
     );
   });
 
-  it('E67: describes itself with it: servers, samples, the pages of the docs', async () => {
+  it('E67: contains it in its documentation: servers, samples, the pages of the docs', async () => {
     const document = await json(await gateway.get('/openapi.json'));
     expect(document['servers']).to.deep.equal([{ url: '/ai/llm' }]);
     expect(JSON.stringify(document['paths'])).to.include(`curl ${gateway.url}/v1/models`);
@@ -96,7 +96,7 @@ describe('a gateway below a base path', () => {
     );
   });
 
-  it('E67: signs in at the console, whose cookie goes no further than its routes', async () => {
+  it('E67: signs in at the console, whose cookie is limited to its routes', async () => {
     const { url } = await gateway.command<{ url: string }>('console', '--url', gateway.url);
     const [place, token] = url.split('#sign-in=');
     expect(place).to.equal(`${gateway.url}/console`);
@@ -115,7 +115,7 @@ describe('a gateway below a base path', () => {
     expect(tried.status).to.equal(200);
   });
 
-  it('E67: leads people to their OpenID provider and back to it, with a cookie of its own', async () => {
+  it('E67: redirects people to their OpenID provider and back, with a separate cookie', async () => {
     const port = await freePort();
     const base = `http://127.0.0.1:${port}/ai/llm`;
     const redirectUris = [`${base}${ADMIN}/callback`];
@@ -150,7 +150,7 @@ describe('a gateway below a base path', () => {
     }
   });
 
-  it('E67: stays where it is when the configuration says otherwise, until a restart', async () => {
+  it('E67: ignores a changed base path until a restart', async () => {
     const file = path.join(gateway.folder, 'next.config.json');
     await writeFile(
       file,
@@ -172,7 +172,7 @@ describe('a gateway below a base path', () => {
     ['/%6c', 'an escape'],
     ['', 'nothing'],
   ] as const)
-    it(`E67: is not begun with ${what}`, async () => {
+    it(`E67: does not start with ${what}`, async () => {
       const failure = await startGateway({ server: { port: 0, basePath } }).then(
         async (started) => {
           await started.stop();

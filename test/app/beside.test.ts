@@ -14,7 +14,7 @@ const JUDGE = pluginFile({
   });`,
 });
 
-describe('a policy beside its calls', () => {
+describe('a policy that runs in parallel to its calls', () => {
   let rig: IngressRig;
   let open: IngressRig;
   const files = { 'judge.mjs': JUDGE };
@@ -51,7 +51,7 @@ describe('a policy beside its calls', () => {
 
   for (const stream of [false, true]) {
     const what = stream ? ', streamed' : '';
-    it(`lets a call go to its provider meanwhile, and its response pass${what}`, async () => {
+    it(`lets the call reach its provider in the meantime, and its response pass${what}`, async () => {
       const { status, text } = await call('pass', stream);
       expect(status).to.equal(200);
       expect(text).to.include('What the model says.');
@@ -65,7 +65,7 @@ describe('a policy beside its calls', () => {
       expect(line?.['hooks']).to.equal(`judge ${stream ? 'stream' : 'receive'} refused`);
     });
 
-    it(`ends a call whose request it changed too late, or at which it fails${what}`, async () => {
+    it(`ends a call whose request it changed too late, or for which it fails${what}`, async () => {
       for (const verdict of ['change', 'break']) {
         const { text } = await call(verdict, stream);
         expect(text, verdict).to.include('internal_error').and.not.include('What the model says');
@@ -73,18 +73,18 @@ describe('a policy beside its calls', () => {
       expect(rig.gateway.logText()).to.include('a policy may refuse and change nothing');
     });
 
-    it(`lets a call go on at which it fails with onFailure: open${what}`, async () => {
+    it(`continues a call for which it fails with onFailure: open${what}`, async () => {
       expect((await call('break', stream, open)).text).to.include('What the model says.');
     });
   }
 
-  it('counts what it did', async () => {
+  it('counts its actions', async () => {
     await call('refuse', false);
     const metrics = await (await fetch(`${rig.gateway.url}/metrics`)).text();
     expect(metrics).to.match(/tollgate_plugin_verdicts_total\{plugin="judge",hook="receive",action="refused"\} [1-9]/);
   });
 
-  it('is no option of a policy that looks at no requests', async () => {
+  it('is not an option of a policy without request hooks', async () => {
     const late = pluginFile({ name: 'late', setup: `api.hook('finish', () => undefined);` });
     const started = startIngressRig(
       { policies: { late: { plugin: './late.mjs', beside: true } } },

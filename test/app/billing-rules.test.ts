@@ -29,7 +29,7 @@ const RULES: readonly Rule[] = [
   { billing: 'enforce', unknownPrice: 'allow', model: 'unpriced/m', cost: 'unknown' },
 ];
 
-describe('a gateway with rules of billing', () => {
+describe('a gateway with billing rules', () => {
   let upstream: ScriptedUpstream;
   let gateway: TestGateway | undefined;
   before(async () => {
@@ -73,7 +73,7 @@ describe('a gateway with rules of billing', () => {
     });
   }
 
-  it('does not start where calls pass without a store although the balance is enforced', async () => {
+  it('does not start if calls pass without a store although the balance is enforced', async () => {
     const error = await start('enforce', { onStoreFailure: 'open' }).then(
       () => 'it started',
       (thrown: Error) => thrown.message,

@@ -26,7 +26,7 @@ const endless: Script = async (wire) => {
 
 const isLost = ({ status, text }: Asked): boolean => status !== 200 || text.includes('"error"');
 
-describe('a vendor whose streams die midway', () => {
+describe('a vendor whose streams break midway', () => {
   let rig: RoutingRig;
   let passedMs = 0;
   let clock: { mock: { restore(): void } } | undefined;
@@ -57,7 +57,7 @@ describe('a vendor whose streams die midway', () => {
     caller.abort();
   };
 
-  it('E54: loses the first calls, then one of a hundred at most, while another target works', async () => {
+  it('E54: fails the first calls, then at most one of a hundred, while another target is healthy', async () => {
     rig.vendors['a']?.script(broken);
     const early: Asked[] = [];
     const later: Asked[] = [];
@@ -71,7 +71,7 @@ describe('a vendor whose streams die midway', () => {
     expect(later.filter(isLost).map(({ by }) => by)).to.not.include('b');
   });
 
-  it('E54: gets all calls again when one stream has come to its end', async () => {
+  it('E54: gets all calls again after one stream has completed', async () => {
     rig.vendors['a']?.script(broken);
     for (let n = 0; n < 3; n++) expect(isLost(await rig.ask('back', STREAM))).to.equal(true);
     expect((await rig.ask('back', STREAM)).by).to.equal('b');
@@ -82,7 +82,7 @@ describe('a vendor whose streams die midway', () => {
     await eventually(async () => expect((await rig.ask('back', STREAM)).by).to.equal('a'));
   });
 
-  it('E54: is not taken for well, nor for worse, by a stream that its caller cut', async () => {
+  it('E54: does not change its health by a stream that its caller cancelled', async () => {
     rig.vendors['a']?.script(endless);
     for (let n = 0; n < 4; n++) await cut('cut');
     rig.vendors['a']?.script(broken);
@@ -94,7 +94,7 @@ describe('a vendor whose streams die midway', () => {
     expect((await rig.ask('cut', STREAM)).by).to.equal('b');
   });
 
-  it('E59: is tested by the next call when the caller of the test has left', async () => {
+  it('E59: is probed by the next call if the caller of the probe has left', async () => {
     rig.vendors['a']?.script(broken);
     for (let n = 0; n < 3; n++) await rig.ask('left', STREAM);
     rig.vendors['a']?.script(endless);

@@ -148,14 +148,14 @@ for (const { store, needs, open } of PLACES)
       return { spent, held };
     };
 
-    it('let through exactly what one of them covers, when fifty calls come at once', async function () {
+    it('admit exactly the calls that one of them covers, when fifty arrive concurrently', async function () {
       this.timeout(900_000);
       const key = await createKey('in-all');
       expect(await passed([key], 50)).to.equal(10);
       await eventually(async () => expect(await spentOf('total')).to.deep.equal({ spent: '0.0001', held: '0.00' }));
     });
 
-    it('count the calls of a whole team, whoever of it makes them', async function () {
+    it('count the calls of a whole team, by any of its members', async function () {
       this.timeout(900_000);
       const keys = await Promise.all(['ann', 'bob'].map((user) => createKey(user, '--tag', 'team=search')));
       expect(await passed(keys, 50)).to.equal(20);
@@ -163,7 +163,7 @@ for (const { store, needs, open } of PLACES)
     });
 
     if (open)
-      it('let through exactly what one of them covers, when the store does not answer for a while', async function () {
+      it('admit exactly the calls that one of them covers, when the store is unavailable for a while', async function () {
         this.timeout(900_000);
         const key = await createKey('paused');
         // Both gateways know the key, so only reservations time out.

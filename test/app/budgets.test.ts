@@ -70,7 +70,7 @@ describe('budgets in calendar windows', () => {
       { authorization: `Bearer ${key}` },
     );
 
-  it('refuse a call that one of them does not cover, and say which, what is left and when it begins anew', async () => {
+  it('refuse a call that one of them does not cover, with its name, the rest and the time of its reset', async () => {
     const gateway = await start({
       budgets: [
         { name: 'week', amount_usd: 100, every: 'week' },
@@ -92,7 +92,7 @@ describe('budgets in calendar windows', () => {
   });
 
   for (const model of ['echo', 'echo/echo', 'echo/e*', 'ech*', 'quick'])
-    it(`count the model "${model}", as requests name it, whichever way the call names it (E42)`, async () => {
+    it(`count the model "${model}", under the name in requests, by whichever name it is called (E42)`, async () => {
       const gateway = await startWithOperator({ models: { quick: 'echo/echo' } });
       const put = await ask(gateway, 'PUT', '/narrow', { amount_usd: 3, every: 'day', model });
       expect(put.status, JSON.stringify(put.body)).to.equal(200);
@@ -104,7 +104,7 @@ describe('budgets in calendar windows', () => {
       await eventually(async () => expect((await chat(gateway, 3)).status).to.equal(402));
     });
 
-  it('are refused for a model that there is not, with the nearest names, wherever they are put (E42)', async () => {
+  it('are refused for an unknown model, with the nearest names, in every place (E42)', async () => {
     const providers = {
       one: { plugin: 'openai-compatible', baseUrl: 'http://127.0.0.1:9', apiKey: 'k', models: ['large'] },
     };
@@ -137,7 +137,7 @@ describe('budgets in calendar windows', () => {
     }
   });
 
-  it('are listed with all that they count', async () => {
+  it('are listed with their amounts', async () => {
     const gateway = await startWithOperator({ models: { quick: 'echo/echo' } });
     for (const [name, filter] of Object.entries({
       all: {},
@@ -162,7 +162,7 @@ describe('budgets in calendar windows', () => {
     ]);
   });
 
-  it('of a plan are each account’s own; a balance shows all that limit its caller', async () => {
+  it('of a plan are separate for each account; a balance shows all budgets of its caller', async () => {
     const gateway = await startWithOperator({
       budgets: [
         { name: 'everyone', amount_usd: 50, soft_usd: 40, every: 'month', timezone: 'Asia/Kolkata', provider: 'echo' },
@@ -208,7 +208,7 @@ describe('budgets in calendar windows', () => {
     });
   });
 
-  it('of a key are shared with the key that replaces it, and are shown with it', async () => {
+  it('of a key carry over to the key that replaces it, and are shown with it', async () => {
     const gateway = await startWithOperator();
     const made = await gateway.command<{ api_key: string; api_key_info: { id: string; budgets: unknown } }>(
       ...['keys', 'create', '--user', 'ann', '--budgets', 'day=2,month=20@Europe/Berlin'],
@@ -241,7 +241,7 @@ describe('budgets in calendar windows', () => {
     });
   });
 
-  it('of a key are shown to operators with what is spent and left of each, where one key is shown', async () => {
+  it('of a key are shown to operators with spend and rest on the key’s page', async () => {
     const gateway = await startWithOperator();
     const first = await gateway.command<{ api_key: string; api_key_info: { id: string } }>(
       ...['keys', 'create', '--user', 'ann', '--budgets', 'total=9,month=20@Asia/Kolkata'],
@@ -274,10 +274,10 @@ describe('budgets in calendar windows', () => {
     for (const { budgets } of data) for (const budget of budgets) expect(budget).to.not.have.property('left_usd');
   });
 
-  describe('that operators make at run time', () => {
+  describe('that operators create at run time', () => {
     const BUDGET = { amount_usd: '1.00', every: 'day', tag: 'team=search' };
 
-    it('are made, read, listed, raised and removed, each change with an entity tag', async () => {
+    it('are created, read, listed, raised and deleted, each change with an entity tag', async () => {
       const gateway = await startWithOperator({ budgets: [{ name: 'ours', amount_usd: 5, every: 'week' }] });
       const made = await ask(gateway, 'PUT', '/search', { ...BUDGET, soft_usd: 0.5, timezone: 'Europe/Berlin' });
       expect(made.status, JSON.stringify(made.body)).to.equal(200);
@@ -320,7 +320,7 @@ describe('budgets in calendar windows', () => {
       expect((await ask(gateway, 'DELETE', '/search')).status).to.equal(404);
     });
 
-    it('are not those of the configuration, and say so', async () => {
+    it('do not include those of the configuration, which cannot be changed', async () => {
       const gateway = await startWithOperator({ budgets: [{ name: 'ours', amount_usd: 5, every: 'week' }] });
       for (const [method, body] of [['PUT', BUDGET], ['DELETE']] as const) {
         const { status, body: answer } = await ask(gateway, method, '/ours', body);
@@ -329,7 +329,7 @@ describe('budgets in calendar windows', () => {
       }
     });
 
-    it('hold on another gateway of the store, raises too', async () => {
+    it('apply on another gateway of the store, raises too', async () => {
       const store = `sqlite:${path.join(folder, 'two')}`;
       const one = await startWithOperator({ store });
       const two = await start({ store });
@@ -340,7 +340,7 @@ describe('budgets in calendar windows', () => {
       await eventually(async () => expect((await chat(two, 2, one.key)).status).to.equal(200));
     });
 
-    it('are managed in the same words on the command line', async () => {
+    it('are managed by the same terms on the command line', async () => {
       const gateway = await startWithOperator({ budgets: [{ name: 'ours', amount_usd: 5, every: 'week' }] });
       const put = await gateway.command(
         'budgets',
@@ -374,7 +374,7 @@ describe('budgets in calendar windows', () => {
       expect(await gateway.command('budgets', 'remove', 'ann')).to.include({ name: 'ann', amount_usd: '2.00' });
     });
 
-    it('of a plan are raised for one account alone, over the API and on the command line', async () => {
+    it('of a plan are raised for one account only, over the API and on the command line', async () => {
       const gateway = await startWithOperator({
         plans: { free: { budgets: [{ amount_usd: 2, every: 'day' }] } },
         defaultPlan: 'free',
@@ -418,7 +418,7 @@ describe('budgets in calendar windows', () => {
       ]);
     });
 
-    it('of a plan are not raised where there is none of the name, nor by anybody else', async () => {
+    it('of a plan are not raised under an unknown name, nor by other callers', async () => {
       const gateway = await startWithOperator({ plans: { free: { budgets: [{ amount_usd: 2, every: 'day' }] } } });
       const until = new Date(Date.now() + 3_600_000).toISOString();
       const raise = (body: object, account = 'ann') => ask(gateway, 'POST', `/../accounts/${account}/raises`, body);
@@ -441,7 +441,7 @@ describe('budgets in calendar windows', () => {
       expect((await raise({ budget: 'day', amount_usd: 1, until })).status).to.equal(403);
     });
 
-    it('can belong to a plan that operators put', async () => {
+    it('can belong to a plan created by operators', async () => {
       const gateway = await startWithOperator();
       const put = async (body: object): Promise<Response> =>
         fetch(`${gateway.url}/api/core/admin/plans/small`, {
@@ -471,7 +471,7 @@ describe('budgets in calendar windows', () => {
       expect((await chat(gateway, 1, api_key)).status).to.equal(402);
     });
 
-    it('are written down in the audit log with what they were before', async () => {
+    it('are in the audit log with their previous values', async () => {
       const gateway = await startWithOperator();
       await ask(gateway, 'PUT', '/search', BUDGET);
       await ask(gateway, 'PUT', '/search', { ...BUDGET, amount_usd: 3 });
@@ -490,14 +490,14 @@ describe('budgets in calendar windows', () => {
       ]);
     });
 
-    it('are for operators alone', async () => {
+    it('are for operators only', async () => {
       const gateway = await startWithOperator();
       operator = gateway.key;
       expect((await ask(gateway, 'GET', '')).status).to.equal(403);
       expect((await ask(gateway, 'PUT', '/x', BUDGET)).status).to.equal(403);
     });
 
-    it('are refused where a field is wrong, saying which and what to write', async () => {
+    it('are refused for an invalid field, with its name and the valid values', async () => {
       const gateway = await startWithOperator();
       const cases: readonly (readonly [path: string, body: object, param: string])[] = [
         ['/x', { amount_usd: 0, every: 'day' }, 'amount_usd'],
@@ -536,7 +536,7 @@ describe('budgets in calendar windows', () => {
       expect((await ask(gateway, 'GET', '?limit=1000000')).status).to.equal(400);
     });
 
-    it('lose no change of twenty that come at once', async () => {
+    it('lose none of twenty concurrent changes', async () => {
       const gateway = await startWithOperator();
       const names = Array.from({ length: 20 }, (_, at) => `b${at}`);
       const made = await Promise.all(
@@ -571,7 +571,7 @@ describe('budgets in calendar windows', () => {
     });
     afterEach(() => new Promise((resolve) => void server.close(resolve)));
 
-    it('warn in the log, in a header and by a signed webhook, once a window', async () => {
+    it('warn in the log, in a header and by a signed webhook, once per window', async () => {
       const secret = 'a secret of the test';
       const gateway = await start({
         budgets: [{ name: 'all', amount_usd: 3, soft_usd: 1, every: 'total' }],

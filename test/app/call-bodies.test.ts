@@ -10,7 +10,7 @@ type Loose = any;
 const SECRET = 'operators-own-secret-0001';
 const LEAKED = 'tg_AbCdEf123456_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa';
 
-describe('what is said in calls', () => {
+describe('the texts of calls', () => {
   let gateway: TestGateway | undefined;
   let upstream: ScriptedUpstream;
   before(async () => {
@@ -48,13 +48,13 @@ describe('what is said in calls', () => {
     ...rest,
   });
 
-  it('is kept nowhere unless it is switched on', async () => {
+  it('are stored only if enabled', async () => {
     gateway = await start(undefined);
     await (await gateway.post('/v1/chat/completions', chat('a private word'))).text();
     expect(await bodiesOfNewest(gateway)).to.equal(null);
   });
 
-  it('is kept, whole or streamed, and shown to operators alone', async () => {
+  it('are stored, with and without a stream, and shown only to operators', async () => {
     gateway = await start({ bodies: 'on' });
     for (const stream of [false, true]) {
       const words = `hello ${stream ? 'stream' : 'whole'}`;
@@ -74,13 +74,13 @@ describe('what is said in calls', () => {
     expect((await gateway.get(`/api/core/admin/calls/${data[0].id}`)).status).to.equal(403);
   });
 
-  it('is kept of the keys that were named, and of no other', async () => {
+  it('are stored for the named keys, and for no other', async () => {
     gateway = await start({ bodies: 'keys', bodyKeys: ['AAAAAAAAAAAA'] });
     await (await gateway.post('/v1/chat/completions', chat('not meant'))).text();
     expect(await bodiesOfNewest(gateway)).to.equal(null);
   });
 
-  it('holds no secret of the configuration, no credential of anyone, and nothing that the operator cuts out', async () => {
+  it('contain no secret of the configuration, no credential, and nothing that the operator removes', async () => {
     gateway = await start({ bodies: 'on', redact: ['email', 'card \\d{4}'] });
     const said = `${SECRET} ${encodeURIComponent(SECRET)} ${LEAKED} sk-live-0123456789 ann@mail.example card 1234 fine`;
     upstream.script(answer(200, completion(said, { usage: usageOf(3, 2) })));
@@ -94,7 +94,7 @@ describe('what is said in calls', () => {
     expect(text.match(/fine/g)).to.have.length.of.at.least(2);
   });
 
-  it('is cut at its bound, never through a secret', async () => {
+  it('are truncated at their limit, never inside a secret', async () => {
     gateway = await start({ bodies: 'on', maxBody: 2000 });
     const words = `${'x'.repeat(1990)} ${LEAKED} ${'y'.repeat(20_000)}`;
     await (await gateway.post('/v1/chat/completions', chat(words))).text();
@@ -108,7 +108,7 @@ describe('what is said in calls', () => {
     expect(JSON.stringify(bodies)).not.to.include(LEAKED.slice(0, 12));
   });
 
-  it('is kept with the reason why a call failed', async () => {
+  it('are stored with the reason of a failure', async () => {
     gateway = await start({ bodies: 'on' });
     upstream.script(answer(400, { error: { message: 'the temperature is too hot', type: 'invalid_request_error' } }));
     await (await gateway.post('/v1/chat/completions', chat('hi', { model: 'vendor/m' }))).text();
@@ -131,7 +131,7 @@ describe('what is said in calls', () => {
     [{ bodies: 'sometimes' }, /calls\.bodies/],
   ];
   for (const [calls, message] of WRONG)
-    it(`cannot be kept with calls: ${JSON.stringify(calls)}, and the gateway does not start`, async () => {
+    it(`cannot be stored with calls: ${JSON.stringify(calls)}, and the gateway does not start`, async () => {
       const error = await start(calls).then(
         async (running) => {
           await running.stop();

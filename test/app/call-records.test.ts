@@ -45,7 +45,7 @@ describe('the record of a call', () => {
       return found[0] as CallRow;
     });
 
-  it('says who called what, how it went, what was used and what it cost', async () => {
+  it('contains caller, model, outcome, usage and cost', async () => {
     rig.vendor.script(answer(200, completion('fine', { usage: USAGE })));
     const record = await recordOf(await send(ask('one'), { 'x-session-id': 'morning' }));
     expect(record).to.include({
@@ -62,7 +62,7 @@ describe('the record of a call', () => {
     expect(Math.abs(Date.now() - record.at)).to.be.below(30_000);
   });
 
-  it('E44: says what its cost is made of, unit by unit, as the lists of calls show it', async () => {
+  it('E44: contains its cost by unit, as in the lists of calls', async () => {
     rig.vendor.script(answer(200, completion('parts', { usage: USAGE })));
     const response = await send(ask('parts of a cost'));
     const record = await recordOf(response);
@@ -83,14 +83,14 @@ describe('the record of a call', () => {
     expect(Math.ceil(Number((sum * 1e9).toFixed(3)))).to.equal(record.cost);
   });
 
-  it('is written for a stream when it has ended', async () => {
+  it('is written for a stream after its end', async () => {
     rig.vendor.script(events([delta('in '), delta('pieces', 'stop', { usage: USAGE }), '[DONE]']));
     const record = await recordOf(await send(ask('two', { stream: true })));
     expect(record).to.include({ stream: true, outcome: 'ok', cost: USAGE_COST * 1000 });
     expect(record.firstByteMs).to.be.a('number');
   });
 
-  it('of a call that failed says why, and costs nothing', async () => {
+  it('of a failed call contains the reason, and costs nothing', async () => {
     rig.vendor.script(answer(400, { error: { message: 'no' } }));
     const response = await send(ask('three'));
     expect(response.status).to.equal(400);
@@ -99,7 +99,7 @@ describe('the record of a call', () => {
     expect(record.units).to.deep.equal({});
   });
 
-  it('of a kept response says what it saved', async () => {
+  it('of a cached response contains the saved amount', async () => {
     rig.vendor.script(answer(200, completion('kept')));
     await send(ask('four'));
     const hit = await send(ask('four'));
@@ -109,7 +109,7 @@ describe('the record of a call', () => {
     expect(record.attempts).to.deep.equal([]);
   });
 
-  it('E44: of a call that went on to another target has each attempt with its status, class, reason and time', async () => {
+  it('E44: of a call with a fallback has each attempt with its status, class, reason and time', async () => {
     rig.vendor.script(answer(500, { error: { message: 'the disk is full' } }));
     rig.second.script(answer(200, completion('fine')));
     const record = await recordOf(await send(ask('failover', { model: 'both' })));
@@ -136,13 +136,13 @@ describe('the record of a call', () => {
     return { authorization: `Bearer ${api_key}` };
   };
 
-  it('is not written for a body that is no call', async () => {
+  it('is not written for a body that is not a call', async () => {
     const { calls } = await store.ledger.calls({ limit: 100 });
     expect((await send({ model: 'fast' })).status).to.equal(400);
     expect((await store.ledger.calls({ limit: 100 })).calls).to.deep.equal(calls);
   });
 
-  it('E43: of a call that the budget of its key refuses says so, costs nothing, and is in the log by the same words', async () => {
+  it('E43: of a call refused by the budget of its key contains the reason, costs nothing, and is in the log with the same message', async () => {
     const response = await send(ask('five'), await createKey('--budget', '0.00001'));
     expect(response.status).to.equal(402);
     const record = await recordOf(response);
@@ -158,7 +158,7 @@ describe('the record of a call', () => {
     });
   });
 
-  it('E43: of a call over the limit of its key names the limit', async () => {
+  it('E43: of a call over the limit of its key contains the limit', async () => {
     const key = await createKey('--rpm', '1');
     rig.vendor.script(answer(200, completion('fine')));
     expect((await send(ask('six'), key)).status).to.equal(200);
@@ -169,7 +169,7 @@ describe('the record of a call', () => {
     expect(record.refusedBy).to.equal('limit of 1 requests a minute of this API key');
   });
 
-  it('E43: of a call to a model that its key may not use, or that does not exist, says which', async () => {
+  it('E43: of a call to a forbidden or unknown model contains its name', async () => {
     const forbidden = await send(ask('eight'), await createKey('--models', 'two/*'));
     expect(forbidden.status).to.equal(403);
     expect(await recordOf(forbidden)).to.include({ outcome: 'refused', errorCode: 'model_not_allowed', model: 'm' });
@@ -180,7 +180,7 @@ describe('the record of a call', () => {
     expect(record.provider).to.equal('-');
   });
 
-  it('adds up, with all others, to what the account has spent', async () => {
+  it('adds up, with all others, to the spend of the account', async () => {
     const { spent } = await store.ledger.balance('local');
     const rows = await store.ledger.report({ edges: [0, Date.now() + 1000], by: ['user', 'model'] });
     const own = rows.filter(({ user }) => user === 'local');

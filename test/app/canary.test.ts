@@ -172,7 +172,7 @@ describe('secrets and texts', () => {
         expect(text().includes(secret())).to.equal(false);
       });
 
-  it('are kept from callers, as are the vendor’s host, path and organisation', () => {
+  it('are hidden from callers, as are the vendor’s host, path and organisation', () => {
     // The code samples in the OpenAPI document contain the gateway's own address.
     const told = errors.join('\n').replaceAll(gateway.url, '');
     expect(told).not.to.match(/127\.0\.0\.1:\d+|org-canary|x-canary|\.ts:\d+|node_modules/);

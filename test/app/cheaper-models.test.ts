@@ -44,7 +44,7 @@ describe('a call that its budget does not cover', () => {
     return data[0] as CallRow;
   };
 
-  it('goes to the cheaper model that is named, and the response, the log and the record say so', async () => {
+  it('goes to the configured cheaper model, which is in the response, the log and the record', async () => {
     const target = await start(0.05);
     const response = await chat(target);
     expect(response.status, await response.text()).to.equal(200);
@@ -64,7 +64,7 @@ describe('a call that its budget does not cover', () => {
     );
   });
 
-  it('goes there streamed, and in the format of Messages', async () => {
+  it('goes there as a stream, and in the Messages format', async () => {
     const target = await start(0.05);
     const streamed = await chat(target, { stream: true });
     expect(await streamed.text()).to.include('[DONE]');
@@ -74,19 +74,19 @@ describe('a call that its budget does not cover', () => {
     expect([messages.status, messages.headers.get(FALLBACK)]).to.deep.equal([200, 'cheap/echo']);
   });
 
-  it('goes to the model that was asked for while the budget covers that', async () => {
+  it('goes to the requested model while the budget covers it', async () => {
     const response = await chat(await start(1));
     expect([response.status, response.headers.get(FALLBACK)]).to.deep.equal([200, null]);
     expect(response.headers.get('x-tollgate-provider')).to.equal('dear');
   });
 
-  it('is refused (402) where the cheaper one is not covered either', async () => {
+  it('is refused (402) if the cheaper one is not covered either', async () => {
     const response = await chat(await start(0.0001));
     expect([response.status, response.headers.get(FALLBACK)]).to.deep.equal([402, null]);
     expect(((await response.json()) as { error: { message: string } }).error.message).to.include('budget "daily"');
   });
 
-  it('is refused (402), not sent elsewhere, where its key may not use the cheaper one', async () => {
+  it('is refused (402), not rerouted, if its key may not use the cheaper one', async () => {
     const target = await start(0.05);
     const { api_key: key } = await target.command<{ api_key: string }>(
       ...['keys', 'create', '--user', 'ann', '--models', 'smart'],
@@ -95,7 +95,7 @@ describe('a call that its budget does not cover', () => {
     expect([response.status, response.headers.get(FALLBACK)]).to.deep.equal([402, null]);
   });
 
-  it('goes there from a balance that is used up, by the name of a provider’s model or a pattern, too', async () => {
+  it('also goes there from an empty balance, by the name of a provider’s model or a pattern', async () => {
     const target = await start(1, {
       ...{ budgets: [], billing: 'enforce' },
       policies: { accounts: { whenBudgetEnds: { 'dear/*': 'cheap/echo' } } },
@@ -107,7 +107,7 @@ describe('a call that its budget does not cover', () => {
     }
   });
 
-  it('books to the nano-dollar what the calls of both models cost, and never more than the budget', async () => {
+  it('charges the calls of both models to the nano-dollar, and never more than the budget', async () => {
     const target = await start(0.4);
     let sum = 0n;
     const providers = new Set<string | null>();
@@ -130,7 +130,7 @@ describe('a call that its budget does not cover', () => {
     expect(refused).to.be.below(60);
   });
 
-  it('is a problem at the start where the cheaper model is none of a provider', async () => {
+  it('is a problem at the start if no provider has the cheaper model', async () => {
     const error = await start(1, { policies: { accounts: { whenBudgetEnds: { smart: 'smart' } } } }).catch(
       (thrown: unknown) => thrown,
     );

@@ -77,7 +77,7 @@ const FILE = { gemini: 'stores/a/files/b', anthropic: 'manual.pdf' } as const;
 const URL_CITATION = { ...PAGE, start_index: 0, end_index: 12 };
 const USER = [{ role: 'user' as const, content: 'How long?' }];
 
-describe('what a vendor cites or makes', () => {
+describe('a vendor’s citations and media', () => {
   let rig: IngressRig;
   let client: OpenAI;
   before(async () => {
@@ -100,7 +100,7 @@ describe('what a vendor cites or makes', () => {
     const file = { type: 'file_citation', file_id: FILE[wire], filename: 'manual.pdf', index: TEXT.length };
     const responsesCitations = [{ type: 'url_citation', ...URL_CITATION }, file];
 
-    it(`by ${wire} comes to a chat as url_citation and in no form of ours (E21)`, async () => {
+    it(`by ${wire} are url_citations in a chat, without a format of ours (E21)`, async () => {
       whole();
       const { data, response } = await client.chat.completions.create({ model, messages: USER }).withResponse();
       const { choices } = data;
@@ -109,7 +109,7 @@ describe('what a vendor cites or makes', () => {
       expect(choices[0]?.message.annotations).to.deep.equal(chatCitations);
     });
 
-    it(`by ${wire} comes to a streamed chat as url_citation and in no form of ours (E21)`, async () => {
+    it(`by ${wire} are url_citations in a streamed chat, without a format of ours (E21)`, async () => {
       streamed();
       const got: unknown[] = [];
       for await (const { choices } of await client.chat.completions.create({ model, messages: USER, stream: true }))
@@ -118,7 +118,7 @@ describe('what a vendor cites or makes', () => {
       expect(got).to.deep.equal(chatCitations);
     });
 
-    it(`by ${wire} comes to Responses as url_citation and file_citation (E21)`, async () => {
+    it(`by ${wire} are url_citations and file_citations in Responses (E21)`, async () => {
       whole();
       const { output } = await client.responses.create({ model, input: 'How long?' });
       const [message] = output;
@@ -128,7 +128,7 @@ describe('what a vendor cites or makes', () => {
       );
     });
 
-    it(`by ${wire} comes to streamed Responses as url_citation and file_citation (E21)`, async () => {
+    it(`by ${wire} are url_citations and file_citations in streamed Responses (E21)`, async () => {
       streamed();
       const got: unknown[] = [];
       for await (const event of await client.responses.create({ model, input: 'How long?', stream: true }))
@@ -136,7 +136,7 @@ describe('what a vendor cites or makes', () => {
       expect(got).to.deep.equal(responsesCitations);
     });
 
-    it(`by ${wire} comes to Messages as a search result's place, and to Gemini as grounding (E21)`, async () => {
+    it(`by ${wire} are search result locations in Messages, and grounding in Gemini (E21)`, async () => {
       whole();
       const messages = await rig.gateway.post('/v1/messages', { model, max_tokens: 100, messages: USER });
       const { content } = (await messages.json()) as { readonly content: readonly Record<string, unknown>[] };
@@ -152,7 +152,7 @@ describe('what a vendor cites or makes', () => {
     });
   }
 
-  it('comes as it is to a client of the vendor’s own format, also where it cited nothing (E21)', async () => {
+  it('are unchanged for a client of the vendor’s own format, also without citations (E21)', async () => {
     const head = { id: 'c', created: 1, model: 'm' };
     const said = { role: 'assistant', content: 'Hi.', refusal: null, annotations: [] };
     const body = {
@@ -172,7 +172,7 @@ describe('what a vendor cites or makes', () => {
     ['pause_turn', 'stop'],
     ['model_context_window_exceeded', 'length'],
   ])
-    it(`brings the end ${native} of a model of Anthropic, which a relay told beside OpenAI’s, to Messages (E19)`, async () => {
+    it(`include the end ${native} of an Anthropic model, which a relay sent in addition to OpenAI’s, for Messages (E19)`, async () => {
       const choice = { index: 0, finish_reason: reason, native_finish_reason: native };
       const choices = [{ ...choice, message: { role: 'assistant', content: 'Hi.' } }];
       const usage = { prompt_tokens: 3, completion_tokens: 9, total_tokens: 12 };
@@ -182,7 +182,7 @@ describe('what a vendor cites or makes', () => {
       expect(await response.json()).to.include({ stop_reason: native });
     });
 
-  it('gives formats without sound the words of what a model says, and tells that there was sound (E21)', async () => {
+  it('are a transcript in formats without sound, which report that there was sound (E21)', async () => {
     const audio = { id: 'a1', data: 'UklGRg==', transcript: 'Forty-two.', expires_at: 1 };
     const message = { role: 'assistant', content: null, refusal: null, audio };
     const spoken = {
@@ -203,7 +203,7 @@ describe('what a vendor cites or makes', () => {
     ]);
   });
 
-  it('tells a caller of Messages, which has no form for images, that there was one (E21)', async () => {
+  it('include a report for Messages, which cannot represent images, that there was one (E21)', async () => {
     const image = { inlineData: { mimeType: 'image/png', data: 'iVBORw0KGgo=' } };
     const content = { role: 'model', parts: [{ text: 'Here.' }, image] };
     rig.script(
@@ -218,7 +218,7 @@ describe('what a vendor cites or makes', () => {
     ]);
   });
 
-  it('tells that Gemini gets no thinking that another maker signed (E21)', async () => {
+  it('include a report that Gemini gets no thinking signed by another vendor (E21)', async () => {
     const content = { role: 'model', parts: [{ text: 'Yes.' }] };
     rig.script(
       'gemini',

@@ -36,7 +36,7 @@ describe('a gateway behind the proxy of a company', () => {
     (gateway ?? expect.fail()).post('/v1/chat/completions', { ...CHAT, ...rest });
   const asked = (): readonly string[] => proxy.asked.map(({ address }) => address);
 
-  it('E67: goes by that of the environment, and says so nowhere in the configuration', async () => {
+  it('E67: uses the one in the environment, which is not in the configuration', async () => {
     gateway = await startGateway(
       { providers: { vendor: openAiVendor({ url: VENDOR }) } },
       { env: { HTTP_PROXY: proxy.url, NO_PROXY: 'localhost,.corp.invalid' } },
@@ -45,7 +45,7 @@ describe('a gateway behind the proxy of a company', () => {
     expect(asked()).to.deep.equal(['vendor.invalid:8080']);
   });
 
-  it('E67: has a provider of its own proxy, and one of none, beside that of the environment', async () => {
+  it('E67: has a provider with its own proxy, and one without, in addition to that of the environment', async () => {
     const other = await startTunnelProxy(vendor.port);
     const direct = openAiVendor({ url: vendor.url });
     gateway = await startGateway(
@@ -62,7 +62,7 @@ describe('a gateway behind the proxy of a company', () => {
     await other.close();
   });
 
-  it('E67: fetches the credential of a provider through it, as its calls go', async () => {
+  it('E67: fetches the credential of a provider through it, like its calls', async () => {
     const token = answer(200, { access_token: 'token-1', expires_in: 3600, token_type: 'Bearer' });
     vendor.script((wire) =>
       wire.send(wire.request.path.endsWith('/oauth2/v2.0/token') ? token : answer(200, completion())),
@@ -75,7 +75,7 @@ describe('a gateway behind the proxy of a company', () => {
     expect(vendor.requests.at(-1)?.headers['authorization']).to.equal('Bearer token-1');
   });
 
-  it('E67: asks an OpenID provider through it, from its discovery to the sign-in', async () => {
+  it('E67: reaches an OpenID provider through it, from discovery to sign-in', async () => {
     const port = await freePort();
     const base = `http://127.0.0.1:${port}`;
     const redirectUris = [`${base}/api/core/admin/callback`];
@@ -103,7 +103,7 @@ describe('a gateway behind the proxy of a company', () => {
     }
   });
 
-  it('E67: ends a stream with an error where the proxy cuts in its middle, charges what came, and holds nothing', async () => {
+  it('E67: ends a stream with an error if the proxy cuts it, charges the received part, and releases its reservation', async () => {
     vendor.script(events([delta('Hello')], (wire) => wire.hang()));
     const priced = { ...openAiVendor({ url: VENDOR }), prices: tokenPrices(1000, 1000), proxy: proxy.url };
     gateway = await startGateway({ providers: { vendor: priced } });
@@ -123,7 +123,7 @@ describe('a gateway behind the proxy of a company', () => {
     expect(gateway.logText()).not.to.include(proxy.url);
   });
 
-  it('E67: takes a vendor by the name of its certificate where the address is another one', async () => {
+  it('E67: accepts a vendor by the name in its certificate if the address differs', async () => {
     const { key, cert } = createSelfSigned();
     const secure = await startScriptedUpstream(answer(200, completion()), {
       createServer: (onConnection) => tls.createServer({ key, cert }, onConnection) as net.Server,

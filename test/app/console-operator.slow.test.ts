@@ -95,7 +95,7 @@ describe('the pages of the console, as an operator works with them', function ()
       `(() => { const box = document.querySelector('${selector}'); return box.scrollWidth - box.clientWidth; })()`,
     );
 
-  it('make a key with a budget for Claude Code on Home, and show there how it runs out', async () => {
+  it('create a key with a budget for Claude Code on Home, and show its spend there', async () => {
     await signIn();
     await page.getByRole('button', { name: 'Claude Code' }).click();
     await page.getByLabel('Model', { exact: true }).fill('smart');
@@ -120,7 +120,7 @@ describe('the pages of the console, as an operator works with them', function ()
     await page.getByRole('dialog').getByText('raise it, or wait for its next period').waitFor();
   });
 
-  it('say on Home why a vendor fails as soon as it does, and name a model that there is', async () => {
+  it('show on Home why a vendor fails as soon as it does, and suggest an existing model', async () => {
     await call(gateway.key);
     await signIn();
     expect(await page.getByLabel('Model', { exact: true }).inputValue()).to.equal('smart');
@@ -158,7 +158,7 @@ describe('the pages of the console, as an operator works with them', function ()
     await page.getByRole('dialog').getByText('The key may not use this model').waitFor();
   });
 
-  it('look further back by themselves where the gateway told an empty page and where to go on', async () => {
+  it('continue automatically when the gateway returns an empty page with a cursor', async () => {
     await call(await makeKey('rare', '--models', 'north/m'), 'echo/echo');
     await signIn();
     // Simulates millions of calls, of which a gateway scans a few thousand per page.
@@ -172,7 +172,7 @@ describe('the pages of the console, as an operator works with them', function ()
     await page.locator('tbody').getByText('model_not_allowed').waitFor();
   });
 
-  it('show a key that was made without scrolling sideways, at 1,280 and at 360 px', async () => {
+  it('show a new key without horizontal scrolling, at 1,280 and at 360 px', async () => {
     await signIn();
     for (const width of [1280, 360]) {
       await page.setViewportSize({ width, height: 800 });
@@ -185,7 +185,7 @@ describe('the pages of the console, as an operator works with them', function ()
     }
   });
 
-  it('ask for times in Usage only where they are shown', async () => {
+  it('request latencies in Usage only if they are shown', async () => {
     const asked: string[] = [];
     page.on('request', (request) => asked.push(request.url()));
     await signIn();
@@ -198,7 +198,7 @@ describe('the pages of the console, as an operator works with them', function ()
   });
 
   for (const role of ['viewer', 'billing', 'operator', 'team', 'admin'])
-    it(`are all open to the role ${role}, or say why not, and no request is refused`, async () => {
+    it(`all open for the role ${role}, or explain why not, and no request is refused`, async () => {
       await signInAs(role);
       const refused: string[] = [];
       page.on('response', (response) => {
@@ -221,7 +221,7 @@ describe('the pages of the console, as an operator works with them', function ()
       if (role === 'viewer') expect(closed).to.include.members(['playground', 'configuration', 'audit']);
     });
 
-  it('offer a viewer nothing that changes anything', async () => {
+  it('offer a viewer no action that changes data', async () => {
     await call(gateway.key);
     await signInAs('viewer');
     for (const name of ['', 'calls', 'keys', 'teams', 'usage', 'budgets', 'targets', 'models', 'plugins']) {
@@ -234,7 +234,7 @@ describe('the pages of the console, as an operator works with them', function ()
     }
   });
 
-  it(`draw 200 calls a second without a task of over ${TASK_MS} ms of the processor`, async () => {
+  it(`draw 200 calls a second without a task of over ${TASK_MS} ms of CPU time`, async () => {
     await signIn();
     await page.goto(`${gateway.url}/console#/calls`);
     await page.getByText('live', { exact: true }).waitFor();
@@ -317,7 +317,7 @@ describe('the page of the configuration', function () {
   const show = (where: string) => page.goto(`${gateway.url}/console#/${where}`);
   const rowOf = (name: string) => page.locator('tbody tr', { has: page.getByText(name, { exact: true }) });
 
-  it('says of each value where it comes from, and shows no secret', async () => {
+  it('shows the source of each value, and no secret', async () => {
     await show('configuration');
     await rowOf('providers.north.1.apiKey').waitFor();
     expect(await rowOf('providers.north.1.apiKey').textContent()).to.include(
@@ -333,7 +333,7 @@ describe('the page of the configuration', function () {
     await page.keyboard.press('Enter');
   });
 
-  it('says what a reload would change, and changes nothing', async () => {
+  it('shows the changes of a reload, and applies none', async () => {
     await write(changed(7));
     await page.getByRole('button', { name: 'What would a reload change?' }).click();
     await page.getByRole('heading', { name: 'What a reload would change' }).waitFor();
@@ -342,7 +342,7 @@ describe('the page of the configuration', function () {
     await rowOf('budgets[0].amount_usd').waitFor();
   });
 
-  it('says each problem with its line where a reload is refused, still after the page was loaded anew', async () => {
+  it('shows each problem of a refused reload with its line, also after the page was reloaded', async () => {
     await write({ ...changed(7), serve: { port: 1 } });
     await page.getByRole('button', { name: 'Reload', exact: true }).click();
     const place = `tollgate.config.json:${await lineOf('"serve"')}`;
@@ -352,7 +352,7 @@ describe('the page of the configuration', function () {
     await page.getByRole('alert').getByText(place).waitFor();
   });
 
-  it('reloads, and takes nothing away that was typed in a form meanwhile', async () => {
+  it('reloads without discarding the input of an open form', async () => {
     const other = await page.context().newPage();
     await other.goto(`${gateway.url}/console#/keys`);
     await other.getByRole('button', { name: 'New key' }).click();

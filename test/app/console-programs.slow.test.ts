@@ -11,7 +11,7 @@ import { freePort } from '../support/processes/server-process.ts';
 const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
 const APP = path.join(import.meta.dirname, '../../plugins/console/app/vite.config.ts');
 
-describe('programs that people signed in with, in the console', function () {
+describe('signed-in programs of people, in the console', function () {
   this.timeout(120_000);
   let people: OpenIdPeople;
   let gateway: TestGateway;
@@ -73,7 +73,7 @@ describe('programs that people signed in with, in the console', function () {
     return async () => (await gateway.get('/v1/models', { authorization: `Bearer ${credential}` })).status;
   };
 
-  it('stand with the person, and are ended there', async () => {
+  it('are listed with the person, and are signed out there', async () => {
     const worth = await signIn('claude_code');
     expect(await worth()).to.equal(200);
     const { url } = await gateway.command<{ url: string }>('console', '--user', 'root', '--url', origin);

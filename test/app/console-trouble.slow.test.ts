@@ -17,7 +17,7 @@ const HOSTILE = '<img src=x onerror="document.title=\'taken\'">';
 /** Third-party plugin whose file name contains markup. */
 const HOSTILE_PLUGIN = pluginFile({ name: 'odd', kind: 'policy', setup: `api.hook('admit', () => undefined);` });
 
-describe('the console when something goes wrong', function () {
+describe('the console after errors', function () {
   this.timeout(300_000);
   let gateway: TestGateway;
   let redis: Awaited<ReturnType<typeof startRedisServer>>;
@@ -72,7 +72,7 @@ describe('the console when something goes wrong', function () {
   };
   const typed = (): Promise<string> => page.getByRole('textbox', { name: /^Name/ }).inputValue();
 
-  it('keeps a key that was made while the page still loads: it is shown this once', async () => {
+  it('shows a new key, which is shown only once, although the page is still loading', async () => {
     let release = (): void => undefined;
     const isReleased = new Promise<void>((resolve) => {
       release = resolve;
@@ -86,7 +86,7 @@ describe('the console when something goes wrong', function () {
     expect(await page.getByText('is shown this once').count()).to.equal(1);
   });
 
-  it('says that a link is older than two minutes', async () => {
+  it('reports a link older than two minutes', async () => {
     const url = await link();
     const { now } = Date;
     Date.now = () => now() + 121_000;
@@ -99,7 +99,7 @@ describe('the console when something goes wrong', function () {
     }
   });
 
-  it('says that the key of a session is gone, keeps what was typed, and goes on with another', async () => {
+  it('reports that the key of a session was deleted, preserves the input, and continues with another', async () => {
     const make = (): Promise<{ api_key: string; id: string }> =>
       gateway.command('keys', 'create', '--admin', '--user', 'kim');
     const [own, other] = [await make(), await make()];
@@ -127,7 +127,7 @@ describe('the console when something goes wrong', function () {
     await page.getByText('it cannot be shown again').waitFor();
   });
 
-  it('says in an open form that the store is away, keeps what was typed, and saves it when the store is back', async () => {
+  it('reports an unavailable store in an open form, preserves the input, and saves it when the store is back', async () => {
     await signIn();
     await typeKey('for the night');
     wire.dropAnswers();
@@ -145,7 +145,7 @@ describe('the console when something goes wrong', function () {
     });
   });
 
-  it('says that the clock of the computer is wrong, on each page', async () => {
+  it('reports a wrong clock of the computer on each page', async () => {
     await page.clock.setFixedTime(Date.now() - 3 * 3_600_000);
     await signIn();
     await page.getByText('The clock of this computer is 180 min behind that of the gateway').waitFor();
@@ -154,12 +154,12 @@ describe('the console when something goes wrong', function () {
     await page.getByText('180 min behind').waitFor();
   });
 
-  it('says nothing of clocks that agree', async () => {
+  it('shows no warning if the clocks agree', async () => {
     await signIn();
     expect(await page.getByText('The clock of this computer').count()).to.equal(0);
   });
 
-  it('keeps what was typed in one tab while the person signs out and in again in another', async () => {
+  it('preserves the input of one tab while the person signs out and in again in another', async () => {
     await signIn();
     await typeKey('half done');
     const second = await context.newPage();
@@ -178,7 +178,7 @@ describe('the console when something goes wrong', function () {
     await page.getByText('it cannot be shown again').waitFor();
   });
 
-  it('goes on with an open form over a reload of the configuration', async () => {
+  it('preserves an open form across a reload of the configuration', async () => {
     await signIn();
     await typeKey('over a reload');
     const configPath = path.join(gateway.folder, 'tollgate.config.json');
@@ -188,7 +188,7 @@ describe('the console when something goes wrong', function () {
     await page.getByText('it cannot be shown again').waitFor();
   });
 
-  it('keeps a form with a half typed text at the back button and comes back to it', async () => {
+  it('preserves a partly filled form after the back button', async () => {
     await signIn();
     await show('budgets');
     await page.getByRole('heading', { name: 'Budgets' }).waitFor();
@@ -200,7 +200,7 @@ describe('the console when something goes wrong', function () {
     expect(await typed()).to.equal('went away');
   });
 
-  it('shows a plugin whose words are markup as text', async () => {
+  it('shows the markup in a plugin’s texts as text', async () => {
     await signIn();
     for (const [where, words] of [
       ['plugins', HOSTILE],

@@ -184,7 +184,7 @@ describe('the console in a browser', function () {
   const link = async (): Promise<string> =>
     (await gateway.command<{ url: string }>('console', '--user', 'ann', '--url', gateway.url)).url;
 
-  it('signs in by a link whose token does not stay in the address, and begins with a line to try', async () => {
+  it('signs in by a link whose token does not stay in the URL, and starts with a line to try', async () => {
     await page.goto(await link());
     await page.getByRole('heading', { name: 'Make the first call' }).waitFor();
     expect(page.url()).to.equal(`${gateway.url}/console#/`);
@@ -200,7 +200,7 @@ describe('the console in a browser', function () {
     expect(await page.locator('pre').textContent()).to.include(key);
   });
 
-  it('shows a call as soon as it is over, with the filter that the gateway applies, and why it went so', async () => {
+  it('shows a call as soon as it has ended, with the gateway’s filter, and the reason of its outcome', async () => {
     const { api_key: lena } = await admin<{ api_key: string }>('POST', '/keys', { user_id: 'lena', name: 'laptop' });
     const { api_key: hostile } = await admin<{ api_key: string }>('POST', '/keys', { user_id: HOSTILE, name: HOSTILE });
     await show('calls?user=lena');
@@ -225,7 +225,7 @@ describe('the console in a browser', function () {
     expect(page.url()).to.equal(`${gateway.url}/console#/calls?user=lena`);
   });
 
-  it('says on Home that a vendor died, and what to do', async () => {
+  it('reports a failed vendor on Home, with the remedy', async () => {
     await vendors[1]?.close();
     for (let number = 0; number < 8; number += 1) await call(gateway.key, 'smart');
     await call(gateway.key, 'south/m');
@@ -240,7 +240,7 @@ describe('the console in a browser', function () {
     ...Object.entries(PAGES).map(([name, words]) => [`/console#/${name}`, words] as const),
     ...DOCS,
   ])
-    it(`can be read by everybody: ${where}`, async () => {
+    it(`is accessible: ${where}`, async () => {
       const reader = await (
         await browser.newContext({ bypassCSP: true, storageState: await context.storageState() })
       ).newPage();
@@ -269,7 +269,7 @@ describe('the console in a browser', function () {
       await reader.context().close();
     });
 
-  it('finds a place in the docs by the keyboard alone, and asks nobody else', async () => {
+  it('searches the docs by the keyboard alone, without requests to other origins', async () => {
     await page.goto(`${gateway.url}/docs/pages`);
     await page.keyboard.press('/');
     await page.keyboard.type('<img zebra>');
@@ -288,7 +288,7 @@ describe('the console in a browser', function () {
     await page.getByRole('heading', { name: 'Hearing the same again' }).waitFor();
   });
 
-  it('shows a route in /docs with code and a body that works', async () => {
+  it('shows a route in /docs with code and a valid body', async () => {
     await page.goto(`${gateway.url}/docs#post-/v1/chat/completions`);
     // The viewer first reads the whole description.
     const body = page.locator('textarea').first();
@@ -306,7 +306,7 @@ describe('the console in a browser', function () {
     expect(data[0]).to.include({ user_id: 'ann', model: 'echo', key: '-', outcome: 'ok' });
   });
 
-  it('makes a key with a budget, shows it once, and tells why it is refused when the budget is spent', async () => {
+  it('creates a key with a budget, shows it once, and shows why it is refused when the budget is spent', async () => {
     await show('keys');
     await page.getByRole('button', { name: 'New key' }).click();
     await page.getByRole('textbox', { name: /^User Whose/ }).fill('max');
@@ -326,7 +326,7 @@ describe('the console in a browser', function () {
     await page.keyboard.press('Escape');
   });
 
-  it('shows that somebody else changed a key meanwhile, overwrites nothing, and keeps what was typed', async () => {
+  it('reports a concurrent change of a key, overwrites nothing, and preserves the input', async () => {
     expected = /412/;
     await show('keys?user=lena');
     await page.locator('tbody tr').nth(1).waitFor({ state: 'detached' });
@@ -345,7 +345,7 @@ describe('the console in a browser', function () {
     await page.getByText('7 calls a minute · 5000 tokens a minute').waitFor();
   });
 
-  it('chats in the playground as the person, and says what it cost', async () => {
+  it('chats in the playground as the person, and shows the cost', async () => {
     await show('playground?model=north/m');
     await page.getByRole('button', { name: 'Add a second model' }).click();
     await page.getByLabel('Second model').fill('echo/echo');
@@ -359,7 +359,7 @@ describe('the console in a browser', function () {
     expect(data.slice(0, 2).map(({ key }) => key)).to.deep.equal(['-', '-']);
   });
 
-  it('sends pictures and tools from the playground, shows what was called, and writes the same as code', async () => {
+  it('sends pictures and tools from the playground, shows the calls, and shows the request as code', async () => {
     await page.getByLabel('Prompt').fill('please call');
     const pixel = Buffer.from('R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw==', 'base64');
     await page.getByLabel('Images').setInputFiles({ name: 'dot.gif', mimeType: 'image/gif', buffer: pixel });
@@ -383,7 +383,7 @@ describe('the console in a browser', function () {
     }
   });
 
-  it('keeps what was typed when the person looks at another page and comes back', async () => {
+  it('preserves the input when the person visits another page', async () => {
     await page.getByRole('link', { name: 'Models' }).click();
     await page.getByRole('heading', { name: 'Models' }).waitFor();
     await page.goBack();
@@ -400,7 +400,7 @@ describe('the console in a browser', function () {
     await page.getByRole('button', { name: 'Cancel' }).click();
   });
 
-  it('speaks a text as the person, plays it, and says what it cost', async () => {
+  it('generates speech as the person, plays it, and shows the cost', async () => {
     await show('speech');
     await page.getByLabel('Text').fill('Hello there');
     await page.keyboard.press('Control+Enter');
@@ -417,7 +417,7 @@ describe('the console in a browser', function () {
     await page.locator('tbody').getByText('openai/tts-1').waitFor();
   });
 
-  it('says what is wrong with a text that cannot be spoken, and keeps it', async () => {
+  it('reports the problem of a text that cannot be spoken, and preserves it', async () => {
     expected = /400/;
     await show('speech');
     await page.getByLabel('Voice').fill('nobody');
@@ -426,7 +426,7 @@ describe('the console in a browser', function () {
     expect(await page.getByLabel('Voice').inputValue()).to.equal('nobody');
   });
 
-  it('shows who of a team works, when, and what came of it', async () => {
+  it('shows the agents of a team at work, their times, and their results', async () => {
     await show('agents');
     await page.getByLabel('Message').fill('Where to?');
     await page.getByRole('button', { name: 'Send to the team' }).click();
@@ -445,7 +445,7 @@ describe('the console in a browser', function () {
     expect(data.length).to.be.at.least(3);
   });
 
-  it('lets an owner make keys and budgets within the team, and nobody overwrite a team unseen', async () => {
+  it('lets an owner create keys and budgets within the team, and prevents overwriting a team unseen', async () => {
     await show('teams?team=team%3Dsearch');
     await page.getByRole('button', { name: 'New budget' }).click();
     await page.getByLabel('Name').fill('batch');
@@ -486,7 +486,7 @@ describe('the console in a browser', function () {
     await page.locator('h1:focus').waitFor();
   });
 
-  it('shows a viewer what a viewer may see, and no page or button beyond it (E41)', async () => {
+  it('shows a viewer only permitted pages and buttons (E41)', async () => {
     expected = /401/;
     const words = ['keys', 'create', '--user', 'vic', '--role', 'viewer'];
     const { api_key: key } = await gateway.command<{ api_key: string }>(...words);
@@ -508,7 +508,7 @@ describe('the console in a browser', function () {
     expect(await page.getByRole('button', { name: 'Make a key for me' }).count()).to.equal(0);
   });
 
-  it('shows owners of a team that team, and what they have no scope for is not there', async () => {
+  it('shows owners of a team that team, without the pages outside their scopes', async () => {
     expected = /401/;
     const words = ['keys', 'create', '--user', 'lena', '--role', 'team'];
     const { api_key: key } = await gateway.command<{ api_key: string }>(...words);
@@ -524,7 +524,7 @@ describe('the console in a browser', function () {
     expect(await page.getByRole('button', { name: 'Edit team=search' }).count()).to.equal(0);
   });
 
-  it('lets an admin key in, and no other', async () => {
+  it('accepts an admin key, and no other', async () => {
     expected = /401/;
     await context.clearCookies();
     await show('targets');
@@ -537,7 +537,7 @@ describe('the console in a browser', function () {
     await page.getByRole('heading', { name: 'Targets' }).waitFor();
   });
 
-  it('says that a session has ended, and keeps what was typed until the person is back', async () => {
+  it('reports an expired session, and preserves the input until the person is back', async () => {
     expected = /401/;
     await show('keys');
     await page.getByRole('button', { name: 'New key' }).click();
@@ -554,7 +554,7 @@ describe('the console in a browser', function () {
     await page.getByRole('button', { name: 'Done' }).click();
   });
 
-  it('refuses a link that was used, with a sentence', async () => {
+  it('refuses a used link, with an explanation', async () => {
     expected = /401/;
     const used = await link();
     await page.goto('about:blank');
@@ -570,7 +570,7 @@ describe('the console in a browser', function () {
     await page.getByRole('heading', { name: 'Home' }).waitFor();
   });
 
-  it('looks as the README shows it', async function () {
+  it('looks as in the README', async function () {
     // `WRITE_IMAGES=1` writes the screenshots, from a gateway with realistic names.
     if (process.env['WRITE_IMAGES'] === undefined) return this.skip();
     const [atlas, boreas] = [await startVendor(), await startVendor()];

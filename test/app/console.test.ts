@@ -47,7 +47,7 @@ describe('the console', () => {
   const codeOf = async (response: Response): Promise<unknown> =>
     ((await response.json()) as { error: { code: string } }).error.code;
 
-  it('works by a link once, and says who it is', async () => {
+  it('accepts a link once, and returns the identity', async () => {
     const token = await makeToken();
     const first = await ask('POST', `${ADMIN}/console/link`, own(), { token });
     expect(first.status).to.equal(204);
@@ -58,13 +58,13 @@ describe('the console', () => {
     expect(second.headers.getSetCookie()).to.deep.equal([]);
   });
 
-  it('gives a link that two use at once to one of them', async () => {
+  it('accepts a link only once if it is used twice concurrently', async () => {
     const token = await makeToken();
     const both = await Promise.all([1, 2, 3].map(() => ask('POST', `${ADMIN}/console/link`, own(), { token })));
     expect(both.map(({ status }) => status).sort()).to.deep.equal([204, 401, 401]);
   });
 
-  it('takes no link through a proxy, under another name, or from another page', async () => {
+  it('accepts no link through a proxy, under another host name, or from another page', async () => {
     for (const headers of [
       { ...own(), 'x-forwarded-for': '203.0.113.7' },
       { ...own(), forwarded: 'for=203.0.113.7' },
@@ -93,7 +93,7 @@ describe('the console', () => {
         .end(JSON.stringify({ token }));
     });
 
-  it('takes an admin key, and no other', async () => {
+  it('accepts an admin key, and no other', async () => {
     const state = await (await ask('GET', `${ADMIN}/console`, { cookie: await byKey() })).json();
     expect(state).to.include({ user_id: 'ann' });
     for (const key of [gateway.key, 'tg_nothing']) {
@@ -105,7 +105,7 @@ describe('the console', () => {
     expect((await ask('POST', `${ADMIN}/console/session`, foreign)).status).to.equal(403);
   });
 
-  it('sets a cookie that scripts cannot read, other sites cannot send, and other paths do not get', async () => {
+  it('sets a cookie that scripts cannot read, other sites cannot send, and other paths do not receive', async () => {
     const response = await ask('POST', `${ADMIN}/console/link`, own(), { token: await makeToken() });
     const [cookie = '', ...others] = response.headers.getSetCookie();
     expect(others).to.deep.equal([]);
@@ -123,7 +123,7 @@ describe('the console', () => {
     expect((await ask('GET', '/api/core/api_keys', { cookie })).status).to.not.equal(200);
   });
 
-  it('changes something for a page of the gateway alone', async () => {
+  it('accepts changes only from a page of the gateway', async () => {
     const cookie = await byLink();
     const block = (headers: Record<string, string>) =>
       ask('POST', `${ADMIN}/users/nobody/block`, { cookie, ...headers });
@@ -139,7 +139,7 @@ describe('the console', () => {
     ]);
   });
 
-  it('ends with sign-out, with a block of the person, and with any change of the key it began with', async () => {
+  it('ends the session at sign-out, at a block of the person, and at any change of its key', async () => {
     const out = await byLink();
     expect((await ask('POST', `${ADMIN}/console/sign-out`, { cookie: out, ...own() })).status).to.equal(204);
     expect(await codeOf(await ask('GET', `${ADMIN}/targets`, { cookie: out }))).to.equal('invalid_token');
@@ -160,7 +160,7 @@ describe('the console', () => {
     }
   });
 
-  it('makes a chat of the playground a call of the person, which the gateway books', async () => {
+  it('charges a chat in the playground as a call of the person', async () => {
     const cookie = await byLink();
     const whole = await ask('POST', `${ADMIN}/console/chat`, { cookie, ...own() }, CHAT);
     expect(whole.status).to.equal(200);
@@ -183,7 +183,7 @@ describe('the console', () => {
     expect(record.data.map(({ trace_id }) => trace_id)).to.deep.equal(['4bf92f3577b34da6a3ce929d0e0e4736']);
   });
 
-  it('sends what /docs tries on as the person, in every form, and no further than a key of that person would go', async () => {
+  it('sends requests of /docs as the person, in every format, with the rights of a key of that person', async () => {
     const cookie = await byLink();
     const send = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
       ask(method, `${ADMIN}/console/try${path}`, { cookie, ...own(), ...headers }, body);
@@ -218,7 +218,7 @@ describe('the console', () => {
     expect([refused.status, await codeOf(refused)]).to.deep.equal([403, 'permission_denied']);
   });
 
-  it('ends a request that was sent on when the person no longer waits for it', async () => {
+  it('cancels a proxied request when the person stops waiting for it', async () => {
     const vendor = await startScriptedUpstream((wire) => wire.hang());
     const other = await startGateway({ providers: { north: openAiVendor(vendor, { models: ['m'] }) } });
     try {
@@ -244,7 +244,7 @@ describe('the console', () => {
     }
   });
 
-  it('speaks and asks a team as the person, whom the gateway books and who may no more than the session', async () => {
+  it('generates speech and calls a team as the person, who is charged and has only the rights of the session', async () => {
     const vendor = await startScriptedUpstream((wire) => {
       if (wire.request.path.endsWith('/audio/speech'))
         return wire.send(answer(200, fixture('hi.mp3'), { 'content-type': 'audio/mpeg' }));
@@ -305,7 +305,7 @@ describe('the console', () => {
     }
   });
 
-  it('leaves no token and no cookie in the log', async () => {
+  it('writes no token and no cookie to the log', async () => {
     const token = await makeToken();
     const cookie = cookieOf(await ask('POST', `${ADMIN}/console/link`, own(), { token }));
     await ask('GET', `${ADMIN}/targets`, { cookie });
@@ -313,7 +313,7 @@ describe('the console', () => {
     expect(gateway.logText()).not.to.include(cookie.split('=')[1]);
   });
 
-  it('finds routes for all that its pages show', async () => {
+  it('has routes for all data on its pages', async () => {
     const operator = { authorization: `Bearer ${adminKey}` };
     const read = async (path: string) => (await (await ask('GET', ADMIN + path, operator)).json()) as Shown;
     const { data: models } = await read('/catalog?limit=1');
@@ -367,7 +367,7 @@ describe('the console', () => {
     }
   });
 
-  it('is off where the configuration switches the console off', async () => {
+  it('is off if the configuration disables the console', async () => {
     const without = await startGateway({ policies: { console: false } });
     try {
       expect((await fetch(`${without.url}/console`)).status).to.equal(404);

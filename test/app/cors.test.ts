@@ -27,7 +27,7 @@ describe('calls from web pages', () => {
     expect(response.headers.get('access-control-allow-origin')).to.equal(null);
   });
 
-  it('are allowed for a configured origin, with whatever headers its SDK asks for', async () => {
+  it('are allowed for a configured origin, with any headers of its SDK', async () => {
     const response = await preflight(open, PAGE);
     expect(response.status).to.equal(204);
     expect(response.headers.get('access-control-allow-origin')).to.equal(PAGE);
@@ -35,13 +35,13 @@ describe('calls from web pages', () => {
     expect(response.headers.get('access-control-allow-credentials')).to.equal(null);
   });
 
-  it('are remembered for ten minutes, for the methods that the gateway has', async () => {
+  it('are remembered for ten minutes, for the gateway’s methods', async () => {
     const { headers } = await preflight(open, PAGE);
     expect(headers.get('access-control-allow-methods')).to.equal('GET, POST, DELETE, OPTIONS');
     expect(headers.get('access-control-max-age')).to.equal('600');
   });
 
-  it('may come from every page where the origins have a star, without cookies', async () => {
+  it('are allowed from every page if the origins have a star, without cookies', async () => {
     const any = await startGateway({ server: { port: 0, cors: { origins: ['*'] } } });
     const { headers } = await any.get('/livez', { origin: 'https://any.example' });
     expect(headers.get('access-control-allow-origin')).to.equal('*');
@@ -50,7 +50,7 @@ describe('calls from web pages', () => {
     await any.stop();
   });
 
-  it('need a preflight that says for which method', async () => {
+  it('need a preflight with a method', async () => {
     const response = await fetch(`${open.url}/v1/chat/completions`, { method: 'OPTIONS', headers: { origin: PAGE } });
     expect(response.status).to.equal(405);
     expect(response.headers.get('access-control-allow-methods')).to.equal(null);

@@ -93,7 +93,7 @@ describe('counting tokens', () => {
     authorization: `Bearer ${(await gateway.command<{ api_key: string }>('keys', 'create', '--user', 'u', ...options)).api_key}`,
   });
 
-  it('asks a vendor that speaks the caller’s format, with what a call would send, and passes on the number alone', async () => {
+  it('asks a vendor with the caller’s format, with the body of a call, and returns only the number', async () => {
     const before = (await questions()).length;
     const response = await gateway.post(
       '/mini/count',
@@ -108,7 +108,7 @@ describe('counting tokens', () => {
     ]);
   });
 
-  it('gives the same count for the same body and key for a while, without asking the vendor', async () => {
+  it('caches the count for the same body and key for a while', async () => {
     const body = { m: 'vendor/x', say: 'again and again' };
     const before = (await questions()).length;
     expect([await count(body), await count(body)].map(({ n }) => n)).to.deep.equal([115, 115]);
@@ -119,7 +119,7 @@ describe('counting tokens', () => {
     expect((await questions()).length).to.equal(before + 4);
   });
 
-  it('estimates where the vendor does not speak the format, and says so', async () => {
+  it('estimates if the vendor does not support the format, and reports the estimate', async () => {
     const { n, status, estimated } = await count({ m: 'echo/echo', say: 'x'.repeat(400) });
     expect([n, status, estimated]).to.deep.equal([104, 200, 'true']);
   });
@@ -134,19 +134,19 @@ describe('counting tokens', () => {
       expect([n, status, estimated]).to.deep.equal([Math.ceil((4 + Math.ceil(say.length / 4)) * 1.5), 200, 'true']);
     });
 
-  it('leaves out what this caller may not use and can do without', async () => {
+  it('omits optional features that this caller may not use', async () => {
     const key = await create('--server-tools', 'web_search');
     await count({ m: 'vendor/x', say: 'wish', wishes: ['web_search', 'mcp'] }, key);
     expect((await questions()).at(-1)?.body).to.deep.include({ without: ['wishes[1]'] });
   });
 
-  it('never sends a vendor a reference that a call may not have', async () => {
+  it('never sends a vendor a reference that is forbidden in a call', async () => {
     const before = (await questions()).length;
     expect(await count({ m: 'vendor/x', say: 'see', file: 'f' })).to.include({ status: 200, estimated: 'true' });
     expect((await questions()).length).to.equal(before);
   });
 
-  it('asks 60 times a minute for a key, then estimates', async () => {
+  it('asks the vendor 60 times a minute per key, then estimates', async () => {
     const headers = await create();
     const before = (await questions()).length;
     const told = [];
@@ -156,13 +156,13 @@ describe('counting tokens', () => {
     expect((await questions()).length).to.equal(before + 60);
   });
 
-  it('is for the first target of an alias alone', async () => {
+  it('counts for the first target of an alias only', async () => {
     const before = (await questions('second')).length;
     expect(await count({ m: 'both', say: 'hi' })).to.include({ n: 5, estimated: 'true' });
     expect((await questions('second')).length).to.equal(before);
   });
 
-  it('finds the caller and the model as a call does', async () => {
+  it('identifies the caller and the model as a call does', async () => {
     const narrow = await create('--models', 'vendor/x');
     expect(await count({ m: 'echo/echo', say: 'x' }, narrow)).to.include({ status: 403, mini: 'model_not_allowed' });
     expect(await count({ m: 'narrow', say: 'x' }, narrow), 'a call could go on to echo').to.include({ status: 403 });
@@ -177,14 +177,14 @@ describe('counting tokens', () => {
     });
   });
 
-  it('costs nothing and uses up no limit, with an empty balance too', async () => {
+  it('is free and uses no limit, with an empty balance too', async () => {
     const headers = await create('--rpm', '1', '--tpm', '1', '--account', 'poor');
     for (const say of ['a', 'b', 'c']) expect((await count({ m: 'vendor/x', say }, headers)).status).to.equal(200);
     expect((await gateway.post('/mini/chat', { m: 'echo/echo', say: 'a' }, headers)).status).to.equal(402);
     expect(JSON.stringify(await gateway.command('accounts', 'show', 'poor'))).not.to.match(/"count"|chat/);
   });
 
-  it('runs the hooks that name it, and has a metric and a line in the log', async () => {
+  it('runs its hooks, and has a metric and a line in the log', async () => {
     await fetch(`${gateway.url}/hooks`);
     await count({ m: 'vendor/x', say: 'hooked' });
     expect(await (await fetch(`${gateway.url}/hooks`)).json()).to.deep.equal([
@@ -199,13 +199,13 @@ describe('counting tokens', () => {
     expect(lines.at(-1)).to.include({ route: 'POST /mini/count', outcome: 'ok', provider: 'echo', status: 200 });
   });
 
-  it('stands in the OpenAPI document with its own response', async () => {
+  it('is in the OpenAPI document with its own response', async () => {
     const { paths } = (await (await gateway.get('/openapi.json')).json()) as { paths: Record<string, object> };
     expect(paths['/mini/count']).to.have.nested.property('post.responses.200.description', 'The number of tokens.');
   });
 });
 
-describe('a plugin that takes part in counting', () => {
+describe('a plugin for counting', () => {
   const starts = (kind: string, setup: string) =>
     startError(
       startGateway(
@@ -214,7 +214,7 @@ describe('a plugin that takes part in counting', () => {
       ),
     );
 
-  it('is refused when it is a dialect with a route that counts and cannot write the count', async () => {
+  it('is refused if it is a dialect with a count route that cannot write the count', async () => {
     const setup = `const none = () => ({});
       api.dialect({ name: 'odd', request: { type: 'object' }, response: { type: 'object' }, keepAlive: '', read: none, write: none, stream: none, error: none,
         routes: [{ path: '/odd', summary: 'x', action: 'count' }] });`;

@@ -47,7 +47,7 @@ describe('the places of a credential', () => {
     return { status: response.status, text: await response.text() };
   };
 
-  it('below the list of models, which clients of every format call, are the headers of all formats and no parameter', async () => {
+  it('on the model list, which clients of every format call, are the headers of all formats and no parameter', async () => {
     const { key } = gateway;
     const models = (path: string, headers: Record<string, string> = {}) =>
       fetch(gateway.url + path, { headers }).then(({ status }) => status);
@@ -57,7 +57,7 @@ describe('the places of a credential', () => {
     expect(gateway.logText()).not.to.include(key);
   });
 
-  it('of a client’s format are its header and its parameter, below its prefix', async () => {
+  it('of a client format are its header and its parameter, below its prefix', async () => {
     const { key } = gateway;
     for (const [path, headers] of [
       ['/mini/chat', { 'x-mini-key': key }],
@@ -72,7 +72,7 @@ describe('the places of a credential', () => {
     expect(text).to.not.include(key);
   });
 
-  it('leave the rest of the query, and show neither a header nor a parameter to the dialect', async () => {
+  it('leave the rest of the query, and hide header and parameter from the dialect', async () => {
     const { text } = await send(
       `/mini/echo%2Fecho%3Asay?a=1&key=${gateway.key}&b=2`,
       { 'x-mini-key': gateway.key, 'x-other': '1' },
@@ -82,7 +82,7 @@ describe('the places of a credential', () => {
     expect(text).not.to.match(/x-mini-key|"authorization|tg_/);
   });
 
-  it('of one format do not count elsewhere', async () => {
+  it('of one format are ignored elsewhere', async () => {
     const header = await send('/v1/chat/completions', { 'x-mini-key': gateway.key });
     expect(header.status).to.equal(401);
     expect(header.text).to.include('missing_api_key');
@@ -93,14 +93,14 @@ describe('the places of a credential', () => {
     expect((await send(`/v1/chat/completions?key=${gateway.key}`, { 'x-api-key': gateway.key })).status).to.equal(401);
   });
 
-  it('of a route that has the parameter itself are not taken from it', async () => {
+  it('are not read from a parameter that the route itself defines', async () => {
     const headers = { authorization: `Bearer ${gateway.key}` };
     expect(await (await fetch(`${gateway.url}/own?key=blue`, { headers })).json()).to.deep.equal({ key: 'blue' });
     expect((await fetch(`${gateway.url}/own?key=blue`)).status).to.equal(401);
     expect((await fetch(`${gateway.url}/own?key=${gateway.key}`, { headers })).status).to.equal(401);
   });
 
-  it('may hold a placeholder beside the right credential, whichever is which', async () => {
+  it('may contain a placeholder in addition to the right credential, in any order', async () => {
     const { key } = gateway;
     for (const headers of [
       { authorization: `Bearer ${PLACEHOLDER}`, 'x-api-key': key },
@@ -111,7 +111,7 @@ describe('the places of a credential', () => {
     expect((await send(`/mini/chat?key=${PLACEHOLDER}`, { 'x-api-key': key })).status).to.equal(200);
   });
 
-  it('may not hold a token of one’s own subscription beside a key: the operator would pay, and it is never passed on (E12)', async () => {
+  it('may not contain a token of the caller’s subscription in addition to a key: the operator would pay, and it is never passed on (E12)', async () => {
     const { key } = gateway;
     const claims = Buffer.from('{"iss":"https://auth.openai.com","sub":"u"}').toString('base64url');
     const tokens = ['sk-ant-oat01-0123456789abcdefghij', `eyJhbGciOiJub25lIn0.${claims}.c2ln`, 'ya29.a0123456789'];
@@ -130,7 +130,7 @@ describe('the places of a credential', () => {
     expect(alone.status, 'no key of this gateway').to.equal(401);
   });
 
-  it('may not hold two different keys of this gateway: that is 400, wherever they stand', async () => {
+  it('may not contain two different keys of this gateway: that is a 400 in any place', async () => {
     const { key } = gateway;
     const { api_key: other } = await gateway.command<{ api_key: string }>('keys', 'create', '--user', 'other');
     const wrong = `${key.slice(0, -3)}abc`;
@@ -147,7 +147,7 @@ describe('the places of a credential', () => {
       }
   });
 
-  it('leave no key in the log, in metrics, in errors, nor in what plugins see', async () => {
+  it('leave no key in logs, metrics or errors, nor visible to plugins', async () => {
     const fresh = await gateway.command<{ api_key: string }>('keys', 'create', '--user', 'seen');
     const secret = fresh.api_key;
     const answers = [

@@ -71,7 +71,7 @@ describe('below the prefix of a client format', () => {
       expect((await gateway.post(path, { say: 'hi' })).status, path).to.equal(200);
   });
 
-  it('a query that no route asks for is ignored', async () => {
+  it('an unknown query parameter is ignored', async () => {
     const response = await gateway.post('/mini/chat?beta=true&x=%zz', { m: 'echo/echo', say: 'hi' });
     expect(await response.json()).to.deep.equal({ said: 'hi' });
     expect((await gateway.get('/v1/models?limit=1000')).status).to.equal(200);
@@ -79,7 +79,7 @@ describe('below the prefix of a client format', () => {
 });
 
 describe('the root of a gateway', () => {
-  it('answers GET and HEAD without a credential, and tells no version', async () => {
+  it('answers GET and HEAD without a credential, and without its version', async () => {
     const gateway = await startGateway();
     try {
       const response = await fetch(`${gateway.url}/`);
@@ -93,7 +93,7 @@ describe('the root of a gateway', () => {
     }
   });
 
-  it('is a plugin’s where one has a page there', async () => {
+  it('belongs to a plugin that has a page there', async () => {
     const setup = `api.route({ method: 'GET', path: '/', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler(ctx) { ctx.body = 'mine'; } });`;
     const gateway = await startGateway(
       { policies: { page: { plugin: './page.mjs' } } },
@@ -106,7 +106,7 @@ describe('the root of a gateway', () => {
     }
   });
 
-  it('has its request id under both names, also where no HTTP was understood', async () => {
+  it('returns the request id under both names, also for invalid HTTP', async () => {
     const gateway = await startGateway();
     try {
       const socket = await connectTo(gateway.url);

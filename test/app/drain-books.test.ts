@@ -66,7 +66,7 @@ describe('a gateway that is shut down', () => {
   });
 
   for (const { what, stream, script, owes } of CUT) {
-    it(`has charged ${what} before it ends, and holds nothing`, async () => {
+    it(`has charged ${what} before it ends, and released all reservations`, async () => {
       upstream.script(script);
       const gateway = await startGateway({
         server: { port: 0, drainTimeout: '100ms' },
@@ -91,7 +91,7 @@ describe('a gateway that is shut down', () => {
   }
 
   for (const stream of [false, true])
-    it(`has cut and charged a ${stream ? 'stream' : 'call'} that a plugin makes on its own, before its plugins close`, async () => {
+    it(`has cancelled and charged a plugin’s own ${stream ? 'stream' : 'call'} before its plugins close`, async () => {
       upstream.script(stream ? beginning : (wire) => wire.hang());
       const gateway = await startGateway(
         {

@@ -11,7 +11,7 @@ const ROUNDS: readonly (readonly [bytes: number, times: number])[] = [
   [25 * MIB, 3],
 ];
 
-describe('an error that is answered before the body was read', function () {
+describe('an error sent before the body was read', function () {
   this.timeout(900_000);
   let installation: Installation;
   let gateway: GatewayProcess;
@@ -46,5 +46,5 @@ describe('an error that is answered before the body was read', function () {
       expect(failures).to.deep.equal([]);
     });
 
-  it('was provoked at least 500 times', () => expect(requests).to.be.greaterThan(500));
+  it('was triggered at least 500 times', () => expect(requests).to.be.greaterThan(500));
 });

@@ -4,7 +4,7 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { until } from '../support/wait.ts';
 import { earlyErrors, TRANSPORTS } from './early-errors.ts';
 
-describe('an error that is answered while its request still arrives', () => {
+describe('an error sent while its request still arrives', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await startGateway({ server: { port: 0, bodyLimit: '1mb' } }, { level: 'debug' });
@@ -27,7 +27,7 @@ describe('an error that is answered while its request still arrives', () => {
   /** Log lines of one request. */
   const linesOf = (id: string) => gateway.logs.filter((line) => line['request_id'] === id);
 
-  it('is logged as answered, not as aborted', async () => {
+  it('is logged as a response, not as aborted', async () => {
     await fetch(`${gateway.url}/v1/chat/completions`, {
       method: 'POST',
       headers: { 'x-request-id': 'early-error-1', 'content-type': 'application/json' },
@@ -39,7 +39,7 @@ describe('an error that is answered while its request still arrives', () => {
     expect(line).not.to.have.property('aborted');
   });
 
-  it('is not logged for a caller who hangs up in the middle of the body, only a debug line and an access line', async () => {
+  it('is not logged for a caller who disconnects in the middle of the body, except for a debug line and an access line', async () => {
     const socket = await connectTo(gateway.url);
     const head = [
       'POST /v1/chat/completions HTTP/1.1',

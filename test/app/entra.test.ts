@@ -13,7 +13,7 @@ import { wholeBody } from '../support/vendors/vendor-wires.ts';
 const SECRET = 'entra-secret-0123456789';
 const rsa = createSelfSigned({ isRsa: true });
 
-describe('azure with Microsoft Entra in place of a key', () => {
+describe('azure with Microsoft Entra instead of a key', () => {
   let directory: ScriptedUpstream;
   let vendor: ScriptedUpstream;
   let gateway: TestGateway | undefined;
@@ -43,7 +43,7 @@ describe('azure with Microsoft Entra in place of a key', () => {
     await vendor.close();
   });
 
-  it('E68: asks for a token once, and sends it to the vendor whole and streamed, and no key', async () => {
+  it('E68: requests a token once, and sends it and no key to the vendor, with and without a stream', async () => {
     await start({ tenant: 'acme', clientId: 'app-1', clientSecret: SECRET });
     const both = await Promise.all([chat(), chat()]);
     expect(both.map(({ status }) => status)).to.deep.equal([200, 200]);
@@ -62,7 +62,7 @@ describe('azure with Microsoft Entra in place of a key', () => {
     expect(gateway?.logText()).not.to.include(SECRET).and.not.include('t-1');
   });
 
-  it('E68: signs in for Claude in Microsoft Foundry too, on Anthropic’s wire', async () => {
+  it('E68: signs in for Claude in Microsoft Foundry too, in Anthropic’s format', async () => {
     vendor.script(answer(200, wholeBody('anthropic', { pieces: [{ text: 'Hello' }] })));
     const entra = { authority: directory.url, tenant: 'acme', clientId: 'app-1', clientSecret: SECRET };
     const foundry = { plugin: 'anthropic', baseUrl: `${vendor.url}/anthropic`, entra };
@@ -74,7 +74,7 @@ describe('azure with Microsoft Entra in place of a key', () => {
     expect(sent?.headers).to.not.have.property('x-api-key');
   });
 
-  it('E68: proves who it is by a certificate, as Microsoft describes it', async () => {
+  it('E68: authenticates by a certificate, as documented by Microsoft', async () => {
     await start(
       { tenant: 'acme', clientId: 'app-1', certificate: '${file:entra.pem}' },
       { 'entra.pem': rsa.cert + rsa.key },
@@ -95,7 +95,7 @@ describe('azure with Microsoft Entra in place of a key', () => {
     expect(decodeProtectedHeader(assertion)).to.include({ typ: 'JWT', 'x5t#S256': thumbprint });
   });
 
-  it('E68: reads the token of a workload from its file when it signs in', async () => {
+  it('E68: reads the token of a workload from its file at sign-in', async () => {
     const { folder } = await start({ tenant: 'acme', clientId: 'app-1', tokenFile: 'token' });
     await writeFile(path.join(folder, 'token'), 'federated\n');
     expect((await chat()).status).to.equal(200);
@@ -117,7 +117,7 @@ describe('azure with Microsoft Entra in place of a key', () => {
     expect(sentBy(0)).to.equal('Bearer t-2');
   });
 
-  it('E68: tells callers that the provider refuses, and the log why, where the secret has ended', async () => {
+  it('E68: reports to callers that the provider refuses, and logs the reason, if the secret has expired', async () => {
     const why = 'AADSTS7000222: The provided client secret keys for app are expired.';
     directory.script(answer(401, { error: 'invalid_client', error_description: why }));
     await start({ tenant: 'acme', clientId: 'app-1', clientSecret: SECRET });
@@ -128,7 +128,7 @@ describe('azure with Microsoft Entra in place of a key', () => {
     expect(vendor.requests).to.have.length(0);
   });
 
-  it('E68: sends no key to a directory that the configuration does not name, nor follows where it points', async () => {
+  it('E68: sends no key to a directory outside the configuration, and follows no redirect', async () => {
     const other = await startScriptedUpstream(token('t-1'));
     directory.script(answer(307, '', { location: `${other.url}/acme/oauth2/v2.0/token` }));
     await start({ tenant: 'acme', clientId: 'app-1', clientSecret: SECRET });
@@ -165,7 +165,7 @@ describe('azure with Microsoft Entra in place of a key', () => {
       expect(message).to.include('providers.azure.entra').and.include(problem);
     });
 
-  it('E68: refuses a key beside it', async () => {
+  it('E68: refuses a key in addition to it', async () => {
     const own = { baseUrl: vendor.url, apiKey: 'k-0123456789', entra: { managedIdentity: true } };
     const message = await startGateway({ providers: { azure: own } }).then(String, (error: Error) => error.message);
     expect(message).to.include('cannot be combined with `apiKey`');

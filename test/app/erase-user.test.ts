@@ -13,7 +13,7 @@ describe('a user who is erased', () => {
   });
   after(() => operator.gateway.stop());
 
-  it('is counted first; then keys, sessions, memories, bodies, kept responses and names are gone, and the books stay (E50)', async () => {
+  it('is previewed first; then keys, sessions, memories, bodies, stored responses and names are deleted, and the ledger stays (E50)', async () => {
     const { call, chat, gateway } = operator;
     const [one, two] = [
       (await call('POST', '/keys', { user_id: 'ann', name: 'Ann’s laptop' })).body,
@@ -69,7 +69,7 @@ describe('a user who is erased', () => {
     expect(alike.similar, 'the id is not told as one that looks alike').to.deep.equal([]);
   });
 
-  it('is erased by the command line with --yes alone, and by who has the scope alone (E50)', async () => {
+  it('is erased by the command line only with --yes, and only with the scope (E50)', async () => {
     const { call, gateway } = operator;
     await call('POST', '/keys', { user_id: 'max' });
     const counted = await gateway.command<{ dry_run: boolean; erased: object }>('users', 'erase', 'max');

@@ -95,7 +95,7 @@ describe('the official client against every provider', () => {
       }
 
       for (const { name: file, bytes, expected } of fixtures(name, 'stream', '.sse')) {
-        it(`gets a stream, and its helper puts it together: ${file}`, async () => {
+        it(`gets a stream, and its helper combines it: ${file}`, async () => {
           upstream.script(stream(bytes, isFramed));
           const tools = (expected.choices?.[0]?.tool_calls?.length ?? 0) > 0 ? { tools: TOOLS } : {};
           const request = { model, messages: MESSAGES, ...tools, stream_options: { include_usage: true } };
@@ -145,7 +145,7 @@ describe('the official client against every provider', () => {
 
       if (!provider.embed) return;
       for (const { name: file, bytes } of fixtures(name, 'embeddings', '.json')) {
-        it(`gets embeddings, which it asks for as base64: ${file}`, async () => {
+        it(`gets embeddings, which it requests as base64: ${file}`, async () => {
           upstream.script(answer(200, bytes, { 'content-type': 'application/json' }));
           const { data } = await client.embeddings.create({ model, input: ['one', 'two'] });
           expect(data).to.have.length(2);

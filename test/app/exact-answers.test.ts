@@ -18,7 +18,7 @@ const IN_PLACE = `export default { name: 'in-place', kind: 'policy', apiVersion:
   api.hook('receive', (call, response) => { response.choices[0].message.content = 'changed'; });
 } };`;
 
-describe('a response of a vendor that speaks OpenAI’s format', () => {
+describe('a response of a vendor with OpenAI’s format', () => {
   let vendor: ScriptedUpstream;
   let gateway: TestGateway;
   let careless: TestGateway;
@@ -42,25 +42,25 @@ describe('a response of a vendor that speaks OpenAI’s format', () => {
     return Buffer.from(await response.arrayBuffer());
   };
 
-  it('comes through whole, however the vendor laid it out', async () => {
+  it('is passed through completely, in any layout', async () => {
     const text = `\n${JSON.stringify(EXACT, undefined, 2)}\n`;
     vendor.script(answer(200, text, { 'content-type': 'application/json' }));
     expect(JSON.parse((await ask(gateway)).toString())).to.deep.equal(EXACT);
   });
 
-  it('is written anew where a field is missing, has another spelling or means nothing', async () => {
+  it('is rewritten if a field is missing, spelled differently or meaningless', async () => {
     const { refusal: _, ...message } = MESSAGE;
     const choices = [{ ...EXACT.choices[0], message, finish_reason: 'eos' }];
     vendor.script(answer(200, { ...EXACT, choices, x_groq: { id: 'r' } }));
     expect(JSON.parse((await ask(gateway)).toString())).to.deep.equal(EXACT);
   });
 
-  it('is written anew where its usage does not add up', async () => {
+  it('is rewritten if its usage does not add up', async () => {
     vendor.script(answer(200, { ...EXACT, usage: { ...EXACT.usage, total_tokens: 12 } }));
     expect(JSON.parse((await ask(gateway)).toString()).usage).to.deep.equal(EXACT.usage);
   });
 
-  it('is repaired where its text is not valid UTF-8', async () => {
+  it('is repaired if its text is not valid UTF-8', async () => {
     const [before = '', after = ''] = JSON.stringify(EXACT).split('世界');
     const body = Buffer.concat([Buffer.from(before), Buffer.from([0xff]), Buffer.from(after)]);
     const head = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;

@@ -39,7 +39,7 @@ describe('wrong credentials by address (E34)', () => {
       expect(lines.map(({ ip }) => ip)).to.deep.equal(['192.0.2.1']);
     });
 
-  it('E34: leave right keys alone, used before or not, on a stream and without one', async () => {
+  it('E34: do not affect valid keys, used before or not, with and without a stream', async () => {
     const { api_key: fresh } = await gateway.command<{ api_key: string }>('keys', 'create', '--user', 'ann');
     expect((await chat(gateway.key)).status).to.equal(200);
     expect(await statuses(Array.from({ length: LIMIT + 3 }, wrongKey))).to.include(429);
@@ -58,7 +58,7 @@ describe('wrong credentials by address (E34)', () => {
   });
 });
 
-describe('wrong credentials by address, switched off (E34)', () => {
+describe('wrong credentials by address, disabled (E34)', () => {
   it('E34: are 401, however many', async () => {
     const gateway = await startGateway({ server: { port: 0, failedCredentials: 0 } });
     try {

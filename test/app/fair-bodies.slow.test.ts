@@ -10,8 +10,8 @@ import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support
 
 const CALLS = 60;
 /**
- * Maximum extra delay of another account's calls, in the gateway's own processor time: one started body of each kind on
- * this machine, plus some small calls.
+ * Maximum extra delay of another account's calls, in the gateway's own processor time. It allows for one started body
+ * of each kind on this machine, plus some small calls.
  */
 const BODIES = 1.5;
 const SMALL_CALLS = 40;
@@ -116,7 +116,7 @@ describe('bodies of one account', function () {
   }
 
   for (const [what, [body, lanes]] of Object.entries(SENT))
-    it(`leave the small calls of others nearly as fast as they are alone: ${lanes} at once of ${what} (E30)`, async () => {
+    it(`hardly slow down the small calls of others: ${lanes} concurrent requests with ${what} (E30)`, async () => {
       const most = BODIES * (await workFor(keys[0], body)) + SMALL_CALLS * alone;
       let isOver = false;
       let sent = 0;

@@ -4,13 +4,16 @@ import { eventually } from '../support/wait.ts';
 
 const ids = (body: { data: readonly { id: string }[] }): readonly string[] => body.data.map(({ id }) => id);
 
-describe('what operators look for', () => {
+describe('the operators’ search', () => {
   let operator: Operator;
   before(async () => {
     operator = await startOperator({
       billing: 'track',
       providers: { echo: { prices: { '*': { input: 0, output: 2000 } } } },
-      plans: { free: { budgets: [{ name: 'daily', amount_usd: 4, every: 'day' }] }, pro: {} },
+      plans: {
+        free: { budgets: [{ name: 'daily', amount_usd: 4, every: 'day' }] },
+        pro: { budgets: [{ name: 'monthly', amount_usd: 4, every: 'month' }] },
+      },
       defaultPlan: 'free',
       budgets: [{ name: 'everyone', amount_usd: 1000, every: 'month' }],
     });
@@ -28,7 +31,7 @@ describe('what operators look for', () => {
     expect(response.status, await response.text()).to.equal(200);
   };
 
-  it('is a key, found by its name, tag, plan, role and state, in pages too', async () => {
+  it('finds a key by its name, tag, plan, role and state, in pages too', async () => {
     const { call } = operator;
     const laptop = await make('ann', { name: 'Ann’s laptop', tags: ['team=search'] });
     const server = await make('bob', { name: 'build server', plan: 'pro' });
@@ -55,7 +58,7 @@ describe('what operators look for', () => {
     expect((await call('GET', '/keys?state=gone')).status).to.equal(400);
   });
 
-  it('is an account, found by a part of its id and by its plan', async () => {
+  it('finds an account by a part of its id and by its plan', async () => {
     const { call } = operator;
     for (const id of ['acme-berlin', 'acme-rome', 'other'])
       await call('POST', `/accounts/${id}/credit`, { amount_usd: 5 });
@@ -67,7 +70,7 @@ describe('what operators look for', () => {
     expect([...ids(first), ...ids(second)]).to.deep.equal(['acme-berlin', 'acme-rome']);
   });
 
-  it('is what an account has left of the budgets of its plan, and who is nearest to the end (E46)', async () => {
+  it('finds the rest of an account’s plan budgets, and the accounts closest to their limit (E46)', async () => {
     const { call, gateway } = operator;
     const [zoe, max] = [await make('zoe'), await make('max')];
     await spend(zoe.key, 3);
@@ -87,7 +90,29 @@ describe('what operators look for', () => {
     expect(listed.data.map(({ whose }) => whose).slice(0, 2)).to.deep.equal(['zoe', 'max']);
   });
 
-  it('is a typo in an account that gets money: the response says that it is new, and what is like it (E50)', async () => {
+  it('lists the budget of a plan that a key names, though its account has another plan (G42)', async () => {
+    const { call, gateway } = operator;
+    const { key } = await make('kim', { plan: 'pro' });
+    await spend(key, 2);
+    const budgets = async (): Promise<readonly Record<string, unknown>[]> =>
+      (await call('GET', '/accounts/kim')).body.budgets;
+    await eventually(async () => expect(await budgets()).to.have.length(2));
+    expect((await budgets()).map(({ name, plan, spent_usd }) => [name, plan, spent_usd])).to.deep.equal([
+      ['daily', 'free', '0.00'],
+      ['monthly', 'pro', '2.00'],
+    ]);
+    const { data } = (await call('GET', '/near-budgets')).body as { data: Record<string, unknown>[] };
+    const ofKim = data.filter(({ whose }) => whose === 'kim');
+    expect(ofKim.map(({ budget, plan, used, left_usd }) => [budget, plan, used, left_usd])).to.deep.equal([
+      ['monthly', 'pro', 0.5, '2.00'],
+      ['daily', 'free', 0, '4.00'],
+    ]);
+    expect(data.filter(({ whose, plan }) => whose === 'max' && plan === 'pro')).to.deep.equal([]);
+    const near = await gateway.command<{ data: { whose: string; plan?: string }[] }>('budgets', 'near');
+    expect(near.data.filter(({ whose, plan }) => whose === 'kim' && plan === 'pro')).to.have.length(1);
+  });
+
+  it('reveals a typo in a credited account: the response marks it as new, with similar names (E50)', async () => {
     const { call } = operator;
     await call('POST', '/accounts/annabel/credit', { amount_usd: 5 });
     const typo = (await call('POST', '/accounts/anabel/credit', { amount_usd: 50 })).body;

@@ -17,7 +17,7 @@ async function* eventsOf(
   }
 }
 
-describe('calls that are followed', () => {
+describe('followed calls', () => {
   let gateway: TestGateway;
   let admin: string;
   before(async () => {
@@ -48,7 +48,7 @@ describe('calls that are followed', () => {
     return taken;
   };
 
-  it('come once each, in the order in which they were settled, to every reader', async () => {
+  it('are sent to every reader once each, in the order of their settlement', async () => {
     await call('before');
     const readers = await Promise.all([follow(), follow()]);
     for (const reader of readers) expect(reader.headers.get('content-type')).to.include('text/event-stream');
@@ -59,7 +59,7 @@ describe('calls that are followed', () => {
       expect(seen.map(({ request }) => request)).to.deep.equal(wanted.map((name) => `follow-${name}`));
   });
 
-  it('go on, for a reader that comes back, behind the last one that it has', async () => {
+  it('continue after the last call of a reader that reconnects', async () => {
     const first = take(await follow(), 1);
     await call('seen');
     const [last] = await first;
@@ -69,12 +69,12 @@ describe('calls that are followed', () => {
     expect(seen.map(({ request }) => request)).to.deep.equal(['follow-missed-1', 'follow-missed-2']);
   });
 
-  it('begin with the newest ones where a limit asks for them', async () => {
+  it('start with the newest ones if there is a limit', async () => {
     const seen = await take(await follow('&limit=2'), 2);
     expect(seen.map(({ request }) => request)).to.deep.equal(['follow-missed-1', 'follow-missed-2']);
   });
 
-  it('are those that the query asks for', async () => {
+  it('are filtered by the query', async () => {
     const reading = take(await follow('&key=000000000000&limit=1'), 1);
     const others = take(await follow('&user=local'), 1);
     await call('chosen');
@@ -83,7 +83,7 @@ describe('calls that are followed', () => {
     expect(left).to.equal('nothing');
   });
 
-  it('leave room for others, however often one operator follows them', async () => {
+  it('leave room for other operators, however often one follows them', async () => {
     const leaving = new AbortController();
     let refused: Response | undefined;
     for (let at = 0; at <= 10 && refused?.status !== 429; at += 1) refused = await follow('', {}, leaving.signal);
@@ -96,7 +96,7 @@ describe('calls that are followed', () => {
     leaving.abort();
   });
 
-  it('end with the credential that they are followed by: a key that is revoked, and a person who is blocked', async () => {
+  it('end with the reader’s credential: a revoked key, and a blocked person', async () => {
     const follower = async (user: string) => {
       const make = ['keys', 'create', '--user', user, '--role', 'viewer'];
       const { api_key: key } = await gateway.command<{ api_key: string }>(...make);
@@ -118,7 +118,7 @@ describe('calls that are followed', () => {
     await stays?.events.return(undefined);
   });
 
-  it('free their place when their reader leaves, and end at once when the gateway drains', async () => {
+  it('free their slot when their reader disconnects, and end immediately when the gateway drains', async () => {
     for (let round = 0; round < 3; round += 1) {
       const leaving = new AbortController();
       const readers = await Promise.all(Array.from({ length: 8 }, () => follow('', {}, leaving.signal)));

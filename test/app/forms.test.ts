@@ -24,7 +24,7 @@ export default {
   },
 };`;
 
-describe('a route that takes a form', () => {
+describe('a route with a form', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await startGateway({ plugins: ['./uploads.mjs'] }, { files: { 'uploads.mjs': UPLOADS } });
@@ -37,7 +37,7 @@ describe('a route that takes a form', () => {
     ((await response.json()) as { error: { code: string; param: string | null } }).error;
   const uploads = () => readdirSync(os.tmpdir()).filter((name) => /^[0-9a-z]{25}$/.test(name)).length;
 
-  it('gets its fields and files, and the files are gone afterwards', async () => {
+  it('receives its fields and files, and the files are deleted afterwards', async () => {
     const left = uploads();
     const form = new FormData();
     form.set('title', 'notes');
@@ -54,7 +54,7 @@ describe('a route that takes a form', () => {
     expect(uploads()).to.equal(left);
   });
 
-  it('refuses too large a file, and keeps nothing of it', async () => {
+  it('refuses an oversized file, and stores nothing of it', async () => {
     const left = uploads();
     const form = new FormData();
     form.set('title', 'big');
@@ -73,7 +73,7 @@ describe('a route that takes a form', () => {
     expect(await codeOf(response)).to.include({ param: 'title' });
   });
 
-  it('says nothing to a caller who hangs up in the middle of the form, and keeps nothing of it', async () => {
+  it('sends nothing to a caller who disconnects in the middle of the form, and stores nothing of it', async () => {
     const left = uploads();
     const socket = await connectTo(gateway.url);
     const part = `--b\r\ncontent-disposition: form-data; name="file"; filename="a.txt"\r\n\r\nhello`;
@@ -89,7 +89,7 @@ describe('a route that takes a form', () => {
     expect(gateway.logText()).not.to.include('internal error');
   });
 
-  it('takes no JSON, and is shown as a form in the OpenAPI document', async () => {
+  it('accepts no JSON, and is a form in the OpenAPI document', async () => {
     expect((await gateway.post('/uploads', { title: 'x' })).status).to.equal(415);
     const document = (await (await gateway.get('/openapi.json')).json()) as {
       paths: Record<string, { post: { requestBody: { content: object } } }>;

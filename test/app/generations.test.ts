@@ -17,7 +17,7 @@ import { eventually } from '../support/wait.ts';
 /** Reports its generation, counts its calls and records when it closes. */
 const WITNESS = pluginFile({
   name: 'witness',
-  more: `configSchema: { type: 'object', properties: { label: { type: 'string' }, fails: { enum: ['setup', 'ready'] } } },`,
+  more: `permissions: ['operators'], configSchema: { type: 'object', properties: { label: { type: 'string' }, fails: { enum: ['setup', 'ready'] } } },`,
   setup: `
     const { label, fails } = config;
     let admitted = 0;
@@ -26,7 +26,7 @@ const WITNESS = pluginFile({
     api.hook('admit', () => { admitted += 1; kept.n += 1; });
     api.hook('finish', async () => { await new Promise((resolve) => setTimeout(resolve, 30)); finished += 1; });
     api.use(async (ctx, next) => { ctx.set('x-generation', label); await next(); });
-    const ask = api.gather('label', () => label);
+    const ask = api.operators.gather('label', () => label);
     api.route({ method: 'GET', path: '/witness', summary: 'x', auth: 'none', responses: { 200: 'x' }, async handler(ctx) { ctx.body = { label, kept, gathered: await ask() }; } });
     api.route({ method: 'GET', path: '/only-' + label, summary: 'x', auth: 'none', responses: { 200: 'x' }, handler(ctx) { ctx.body = {}; } });
     api.onClose(() => api.log.info({ closed: label, admitted, finished }, 'generation is closed'));
@@ -70,7 +70,7 @@ describe('another configuration in a running gateway', () => {
   const ask = (body: object) =>
     gateway.post('/v1/chat/completions', { messages: [{ role: 'user', content: 'x' }], ...body });
 
-  it('takes over under load: of 200 calls none is lost, and the first closes once, after its last', async () => {
+  it('takes over under load without losing any of 200 calls, and the first closes once, after its last call', async () => {
     upstream.script(async (wire) => {
       const { stream } = wire.request.json() as { stream?: boolean };
       await wire.pause(20 + Math.random() * 300);
@@ -110,7 +110,7 @@ describe('another configuration in a running gateway', () => {
     expect(closings()[0]).to.include({ closed: 'one', admitted: served['one'], finished: served['one'] });
   });
 
-  it('waits for a caller who left: what is done after its call is done before the close', async () => {
+  it('waits for a caller who left: work after its call is done before the close', async () => {
     upstream.script(async (wire) => {
       await wire.send(SSE_HEAD);
       await wire.send(chunk(`data: ${delta('so far')}\n\n`));
@@ -132,7 +132,7 @@ describe('another configuration in a running gateway', () => {
   });
 
   for (const fails of ['setup', 'ready'] as const)
-    it(`that fails in ${fails} leaves the running one as it was`, async () => {
+    it(`that fails in ${fails} leaves the running one unchanged`, async () => {
       const bad = await load('two', {
         policies: { overload: false, witness: { plugin: './witness.mjs', label: 'two', fails } },
       });
@@ -144,7 +144,7 @@ describe('another configuration in a running gateway', () => {
       expect((await witness()).kept.n).to.equal(1);
     });
 
-  it('with a route that cannot work is refused like one that does not set up', async () => {
+  it('with an invalid route is refused like a failed set-up', async () => {
     const files = `export default { name: 'broken', kind: 'policy', apiVersion: 1, setup(api) { api.route({ method: 'GET', path: '/livez', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler() {} }); } };`;
     await writeFile(path.join(gateway.folder, 'broken.mjs'), files);
     const error = await gateway.use(await load('two', { plugins: ['./broken.mjs'] })).catch((thrown: Error) => thrown);
@@ -152,7 +152,7 @@ describe('another configuration in a running gateway', () => {
     expect((await witness()).label).to.equal('one');
   });
 
-  it('finds what its plugins kept from before, which is closed when no configuration uses it any more', async () => {
+  it('inherits its plugins’ shared resources, which are closed when no configuration uses them', async () => {
     await ask({ model: 'echo/echo' });
     await gateway.use(await load('two'));
     await ask({ model: 'echo/echo' });
@@ -165,7 +165,7 @@ describe('another configuration in a running gateway', () => {
     expect((await gateway.get('/witness')).status).to.equal(404);
   });
 
-  it('uses its own aliases, plans and routes, and is what workers tell of when they are asked', async () => {
+  it('uses its own aliases, plans and routes, and is the one that workers report', async () => {
     expect((await ask({ model: 'quick' })).status).to.equal(404);
     const plans = { plans: { tight: { rpm: 1 } }, defaultPlan: 'tight' };
     await gateway.use(await load('two', { models: { quick: ['echo/echo'] }, ...plans }));
@@ -179,7 +179,7 @@ describe('another configuration in a running gateway', () => {
     expect(openApi.paths).not.to.have.property('/only-one');
   });
 
-  it('may come many times, also while one before is still at work; each is closed once', async () => {
+  it('may be replaced many times, also while earlier ones are active; each is closed once', async () => {
     upstream.script(async (wire) => {
       await wire.pause(400);
       await wire.send(answer(200, completion()));
@@ -196,7 +196,7 @@ describe('another configuration in a running gateway', () => {
     expect((await witness()).label).to.equal('four');
   });
 
-  it('lets streams of the former one go on, and a drain cuts them at its deadline like all others', async () => {
+  it('lets streams of the previous one continue, and a drain cancels them at its deadline like all others', async () => {
     upstream.script(async (wire) => {
       await wire.send(SSE_HEAD);
       await wire.send(chunk(`data: ${delta('one')}\n\n`));
@@ -217,7 +217,7 @@ describe('another configuration in a running gateway', () => {
     await upstream.requests[0]?.closed;
   });
 
-  it('keeps the metrics that were counted', async () => {
+  it('preserves the metrics', async () => {
     const requests = async () =>
       /tollgate_http_requests_total\{[^}]*chat\/completions[^}]*\} (\d+)/.exec(
         await (await gateway.get('/metrics')).text(),

@@ -35,7 +35,7 @@ const HIDDEN: readonly (readonly [
   ['/v1/responses', 'openai', (word) => ({ store: false, input: 'Hi', include: [word] }), 'include[0]'],
 ];
 
-describe('guardrails and members that only a vendor of the caller’s format gets', () => {
+describe('guardrails and members that only a vendor with the caller’s format receives', () => {
   const start = (policies: object): Promise<IngressRig> => startIngressRig({ policies });
   const say = (rig: IngressRig): void => {
     for (const wire of ['anthropic', 'openai'] as const) sayAnywhere(rig, wire, { pieces: [{ text: 'Fine.' }] });

@@ -178,8 +178,8 @@ function flat(schema: JsonObject, root: JsonObject, depth = 0): JsonObject {
 }
 
 /**
- * Values allowed by a schema, each with a mark in every string that is not an identifier: as a string, a list and an
- * object.
+ * Values allowed by a schema, as a string, a list and an object. Each has a mark in every string that is not an
+ * identifier.
  */
 function valuesOf(given: JsonObject, root: JsonObject, marks: Marks, name = '', depth = 0): readonly unknown[] {
   const schema = flat(given, root);
@@ -321,7 +321,7 @@ const LOCAL: readonly (readonly [plugin: Plugin, config: object, text: string])[
   ],
 ];
 
-describe('texts of requests before guardrails', () => {
+describe('texts of requests in guardrails', () => {
   let vendor: ScriptedUpstream;
   let gateway: TestGateway;
   /** Requests to each guardrail's service since the last reset. */
@@ -417,7 +417,7 @@ describe('texts of requests before guardrails', () => {
     return sent.length > 0;
   }
 
-  it('G66: covers every way in that has texts', () => {
+  it('G66: covers every route with texts', () => {
     const uncovered = Object.keys(paths).filter(
       (path) => !OTHER_ROUTES.test(path) && !BODIES.some(([pattern]) => pattern.test(path)),
     );

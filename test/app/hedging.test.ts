@@ -22,7 +22,7 @@ const MODELS = {
 const RESPONSE = 70;
 const PROMPT = 5;
 
-describe('a second target beside one that takes long', () => {
+describe('a second target next to a slow one', () => {
   let rig: RoutingRig;
   before(async () => {
     rig = await startRoutingRig(MODELS);
@@ -51,7 +51,7 @@ describe('a second target beside one that takes long', () => {
 
   for (const stream of [false, true]) {
     const [kind, good] = stream ? ['stream', fineStream] : ['response', fine];
-    it(`gives its ${kind} when it is sooner; the first one is left and owed for what it was sent`, async () => {
+    it(`sends its ${kind} if it is faster; the first one is cancelled and charged for its prompt`, async () => {
       const before = await money();
       rig.vendors['a']?.script(hung);
       rig.vendors['b']?.script(good);
@@ -63,7 +63,7 @@ describe('a second target beside one that takes long', () => {
       await charged(before, RESPONSE + PROMPT);
     });
 
-    it(`is left when the first one’s ${kind} comes after all`, async () => {
+    it(`is cancelled when the first one’s ${kind} arrives after all`, async () => {
       const before = await money();
       rig.vendors['a']?.script(afterOther('b', good));
       rig.vendors['b']?.script(hung);
@@ -73,7 +73,7 @@ describe('a second target beside one that takes long', () => {
       await charged(before, RESPONSE + PROMPT);
     });
 
-    it(`is waited for when the first ${kind} fails, and the other way round`, async () => {
+    it(`is awaited when the first ${kind} fails, and vice versa`, async () => {
       const before = await money();
       rig.vendors['a']?.script(afterOther('b', refusal(500)));
       rig.vendors['b']?.script(async (wire) => {
@@ -86,7 +86,7 @@ describe('a second target beside one that takes long', () => {
       await charged(before, RESPONSE);
     });
 
-    it(`and the first one may both fail: a third gives the ${kind}, or the caller gets an error that costs nothing`, async () => {
+    it(`and the first one may both fail: a third sends the ${kind}, or the caller gets an error free of charge`, async () => {
       const before = await money();
       rig.vendors['a']?.script(afterOther('b', refusal(500)));
       rig.vendors['b']?.script(refusal(500));
@@ -98,7 +98,7 @@ describe('a second target beside one that takes long', () => {
       await charged(before, RESPONSE);
     });
 
-    it(`is left with the first one when the caller of a ${kind} leaves; both are owed for what they were sent`, async () => {
+    it(`is cancelled with the first one when the caller of a ${kind} disconnects; both are charged for their prompts`, async () => {
       const before = await money();
       rig.vendors['a']?.script(hung);
       rig.vendors['b']?.script(hung);
@@ -116,7 +116,7 @@ describe('a second target beside one that takes long', () => {
     });
   }
 
-  it('has its money reserved too', async () => {
+  it('is included in the reservation', async () => {
     const heldBy = async (model: string): Promise<number> => {
       const seen: number[] = [];
       rig.vendors['a']?.script(async (wire) => {
@@ -131,7 +131,7 @@ describe('a second target beside one that takes long', () => {
     expect(await heldBy('held')).to.equal(2 * once);
   });
 
-  it('is asked for no more than the share of the calls that it may be', async () => {
+  it('is used for no more than the configured share of calls', async () => {
     rig.vendors['a']?.script(async (wire) => {
       await wire.pause(150);
       await wire.send(fine);
@@ -141,7 +141,7 @@ describe('a second target beside one that takes long', () => {
     expect(rig.countOf('b') - before, 'one, and a tenth of twenty').to.equal(3);
   });
 
-  it('is not asked when there is no other, nor while nobody knows what is usual, nor where hedging is off', async () => {
+  it('is not used if there is no other target, nor without a known latency, nor with hedging disabled', async () => {
     const slowly: Script = async (wire) => {
       await wire.pause(50);
       await wire.send(fine);
@@ -151,13 +151,13 @@ describe('a second target beside one that takes long', () => {
       expect(await rig.ask(model)).to.include({ status: 200, by: 'a', attempts: '1' });
   });
 
-  it('is asked when a call takes longer than nineteen of twenty did', async () => {
+  it('is used when a call takes longer than the 95th percentile', async () => {
     for (let n = 0; n < 20; n++) expect((await rig.ask('usual')).by).to.equal('a');
     rig.vendors['a']?.script(hung);
     expect(await rig.ask('usual')).to.include({ status: 200, by: 'b', attempts: '2' });
   });
 
-  it('does not make the first one count as failing', async () => {
+  it('does not count the first one as failed', async () => {
     rig.vendors['a']?.script(hung);
     for (let n = 0; n < 5; n++) expect((await rig.ask('shown')).attempts).to.equal('2');
     const text = await (await fetch(`${rig.gateway.url}/metrics`)).text();
@@ -189,8 +189,8 @@ const VENDOR = pluginFile({
     });`,
 });
 
-describe('a call that lets a vendor use tools', () => {
-  it('is never sent to two targets at the same time, as one without them is', async () => {
+describe('a call with a vendor’s server tools', () => {
+  it('is never sent to two targets at the same time, unlike one without them', async () => {
     const gateway = await startGateway(
       {
         dialects: { mini: { plugin: './mini.mjs' } },

@@ -154,7 +154,7 @@ describe('a hostile peer on a websocket', () => {
     peer.socket.destroy();
   });
 
-  it('is closed with 1009 when its fragments come to more than the limit', async () => {
+  it('is closed with 1009 when its fragments exceed the limit', async () => {
     const peer = await open();
     const piece = 'x'.repeat(8192);
     peer.send(piece, { isFinal: false });
@@ -181,7 +181,7 @@ describe('a hostile peer on a websocket', () => {
     await othersGoOn();
   });
 
-  it('that stops in the middle of a frame holds nobody else up', async () => {
+  it('that stops in the middle of a frame delays no other client', async () => {
     const peers = await Promise.all(Array.from({ length: 8 }, open));
     for (const [at, peer] of peers.entries()) peer.socket.write(frameOf(SAY).subarray(0, 1 + at));
     await othersGoOn();
@@ -199,7 +199,7 @@ describe('a hostile peer on a websocket', () => {
     await othersGoOn();
   });
 
-  it('that never reads is sent no more than a few mebibytes, and its vendor is read no further', async () => {
+  it('that never reads receives at most a few mebibytes, and its vendor is paused', async () => {
     const peer = await open();
     const from = sentBytes;
     peer.socket.pause();
@@ -211,7 +211,7 @@ describe('a hostile peer on a websocket', () => {
     peer.socket.destroy();
   });
 
-  it('E26: that never reads and goes on sending is read no further, and costs the others nothing', async () => {
+  it('E26: that never reads but keeps sending is paused, without affecting others', async () => {
     const peer = await open();
     peer.socket.pause();
     peer.send(JSON.stringify({ say: 'go', model: 'endless/m' }));

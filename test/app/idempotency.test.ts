@@ -66,7 +66,7 @@ describe('a request with an Idempotency-Key', () => {
 
   for (const [path, body] of WAYS)
     for (const stream of path.includes('embeddings') ? [false] : [false, true])
-      it(`is one call on ${path}${stream ? ' as a stream' : ''}: the second gets the same bytes, and neither pays again`, async () => {
+      it(`is one call on ${path}${stream ? ' as a stream' : ''}: the second gets the same bytes, and is not charged`, async () => {
         const mark = await rig.mark();
         const seen = rig.vendor.requests.length;
         rig.vendor.script(
@@ -89,7 +89,7 @@ describe('a request with an Idempotency-Key', () => {
         await rig.expectOrder(mark, 2, path.includes('embeddings') ? 50 : USAGE_COST);
       });
 
-  it('is refused (409) with another body, and goes by itself for another path or without the key', async () => {
+  it('is refused (409) with another body, and is independent on another path or without the key', async () => {
     rig.vendor.script(answer(200, completion()));
     const headers = freshKey();
     const body = { model: 'one/m', messages: MESSAGES };
@@ -106,7 +106,7 @@ describe('a request with an Idempotency-Key', () => {
     expect(without.headers.get('idempotency-replayed')).to.equal(null);
   });
 
-  it('is checked as any call when its response is given again: by the requests a minute of its key, and by the models of it (E33)', async () => {
+  it('is checked like any call when its response is replayed: by the requests a minute and the models of its key (E33)', async () => {
     rig.vendor.script(answer(200, completion()));
     const make = async (...limits: readonly string[]) => {
       const words = ['keys', 'create', '--user', 'rita', ...limits] as const;
@@ -162,7 +162,7 @@ describe('a request with an Idempotency-Key', () => {
   });
 
   for (const stream of [false, true])
-    it(`is one charge when 50 equal ones come at once${stream ? ', streamed' : ''}; the others are told to try again`, async () => {
+    it(`is charged once for 50 concurrent equal requests${stream ? ', streamed' : ''}; the others are asked to retry`, async () => {
       const mark = await rig.mark();
       const seen = rig.vendor.requests.length;
       rig.vendor.script(async (wire) => {
@@ -187,7 +187,7 @@ describe('a request with an Idempotency-Key', () => {
       await rig.expectOrder(mark, 2 + replayed.length, USAGE_COST);
     });
 
-  it('that failed is not kept: the next one is worked on', async () => {
+  it('is not stored after a failure: the next one is processed', async () => {
     rig.vendor.script(answer(400, { error: { message: 'no', type: 'invalid_request_error' } }));
     const headers = freshKey();
     const body = { model: 'one/m', messages: MESSAGES };
@@ -197,7 +197,7 @@ describe('a request with an Idempotency-Key', () => {
     expect([second.status, second.headers.get('idempotency-replayed')]).to.deep.equal([200, null]);
   });
 
-  it('whose stream broke off is not kept either', async () => {
+  it('is not stored after an interrupted stream either', async () => {
     rig.vendor.script(events([delta('so far')], (wire) => wire.reset()));
     const headers = freshKey();
     const body = { model: 'one/m', stream: true, messages: MESSAGES };
@@ -208,7 +208,7 @@ describe('a request with an Idempotency-Key', () => {
     expect(second.headers.get('idempotency-replayed')).to.equal(null);
   });
 
-  it('E59: whose long stream ends in an error is not kept either, also where no call was made for it', async () => {
+  it('E59: is not stored after a long stream with an error at its end, also without a call', async () => {
     const headers = freshKey();
     for (let n = 0; n < 2; n++) {
       const response = await post('/feed', {}, headers);
@@ -217,14 +217,14 @@ describe('a request with an Idempotency-Key', () => {
     }
   });
 
-  it('that failed without a call is not kept either', async () => {
+  it('is not stored after a failure without a call either', async () => {
     const headers = freshKey();
     const statuses = [];
     for (let n = 0; n < 2; n++) statuses.push((await post('/away', {}, headers)).status);
     expect(statuses).to.deep.equal([503, 200]);
   });
 
-  it('runs to its end when its caller leaves, who then finds all of it and pays once', async () => {
+  it('runs to its end when its caller disconnects, who then gets it all and pays once', async () => {
     const mark = await rig.mark();
     const held = heldSse(delta('in '), ...STREAM.slice(1));
     rig.vendor.script(held.script);
@@ -248,7 +248,7 @@ describe('a request with an Idempotency-Key', () => {
     await rig.expectOrder(mark, 2, USAGE_COST);
   });
 
-  it('whose response is larger than what is kept is refused when it is repeated, and not worked on again', async () => {
+  it('is refused when it is repeated after an oversized response, and is not processed again', async () => {
     const mark = await rig.mark();
     rig.vendor.script(answer(200, completion('x'.repeat(20_000))));
     const headers = freshKey();
@@ -260,7 +260,7 @@ describe('a request with an Idempotency-Key', () => {
     await rig.expectOrder(mark, 2, USAGE_COST);
   });
 
-  it('has one line in the log and one count, with what its call came to', async () => {
+  it('has one line in the log and one count, with the outcome of its call', async () => {
     rig.vendor.script(answer(200, completion()));
     const requestId = `idempotent-${process.pid}`;
     await (
@@ -292,7 +292,7 @@ describe('a request with an Idempotency-Key', () => {
       expect(status).to.equal(key === ' x' ? 200 : 400);
     });
 
-  it('works for a caller whose credential is in the URL', async () => {
+  it('is supported for a caller whose credential is in the URL', async () => {
     rig.vendor.script(answer(200, completion()));
     const send = () =>
       fetch(`${rig.gateway.url}/mini/chat?key=${rig.gateway.key}`, {
@@ -307,7 +307,7 @@ describe('a request with an Idempotency-Key', () => {
     expect(rig.gateway.logText()).not.to.include(rig.gateway.key);
   });
 
-  it('is served as one without it where nothing costs anything', async () => {
+  it('is ignored on routes that are free of charge', async () => {
     const headers = freshKey();
     for (let n = 0; n < 2; n += 1) {
       const counted = await post('/mini/count', { m: 'one/m', say: 'hello' }, headers);
@@ -334,7 +334,7 @@ describe('a request with an Idempotency-Key', () => {
         body: JSON.stringify({ model: 'one/m', messages: MESSAGES }),
       });
 
-    it('is found by the other one, as after a restart', async () => {
+    it('is known to the other one, as after a restart', async () => {
       rig.vendor.script(answer(200, completion('before')));
       const headers = freshKey();
       const first = await bodyOf(await send(rig.gateway.url, headers));
@@ -343,7 +343,7 @@ describe('a request with an Idempotency-Key', () => {
       expect(await bodyOf(response)).to.deep.equal(first);
     });
 
-    it('is one charge when both get it at once', async () => {
+    it('is charged once when both receive it concurrently', async () => {
       const mark = await rig.mark();
       const seen = rig.vendor.requests.length;
       rig.vendor.script(async (wire) => {

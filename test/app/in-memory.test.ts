@@ -52,7 +52,7 @@ describe('a gateway in memory', () => {
     removeFolders();
   });
 
-  it('has its configuration and its plugins as objects, listens nowhere and leaves no file', async () => {
+  it('takes its configuration and its plugins as objects, opens no port and writes no file', async () => {
     const cwd = makeFolder();
     const gateway = await createGateway({
       ...{ config: { ...quiet, providers: { echo: {} } }, plugins: [guard], listen: false, cwd, env: {} },
@@ -64,7 +64,7 @@ describe('a gateway in memory', () => {
   });
 
   for (const stream of [false, true])
-    it(`answers ${stream ? 'a stream' : 'as a whole'}, and a given plugin is on without being named`, async () => {
+    it(`answers ${stream ? 'a stream' : 'as a whole'}, and a passed plugin is enabled without an entry`, async () => {
       const gateway = await start({ providers: { echo: {} } }, [guard]);
       const good = await post(gateway, bodyOf('Hello there', stream));
       expect(good.status).to.equal(200);
@@ -76,7 +76,7 @@ describe('a gateway in memory', () => {
       expect(await refused.text()).to.include('content_filtered');
     });
 
-  it('gives a given plugin the options of the configuration, under the name that this has', async () => {
+  it('gives a passed plugin its options from the configuration, under its name there', async () => {
     const gateway = await start({ providers: { echo: {} }, policies: { mine: { plugin: 'guard', word: 'vega' } } }, [
       guard,
     ]);
@@ -99,7 +99,7 @@ describe('a gateway in memory', () => {
     expect(message.content).to.deep.include({ type: 'text', text: 'Hello there' });
   });
 
-  it('ends a call whose caller leaves', async () => {
+  it('cancels a call when its caller disconnects', async () => {
     const ended = deferred<string>();
     const watch = definePlugin({
       name: 'watch',

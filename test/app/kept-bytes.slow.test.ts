@@ -8,7 +8,7 @@ import { eventually } from '../support/wait.ts';
 const REQUESTS = 160;
 const WORDS = 'every word of it is said again. '.repeat(20_000);
 
-describe('what one account keeps', function () {
+describe('the stored responses of one account', function () {
   this.timeout(900_000);
   let redis: TestServer;
   let gateway: TestGateway;
@@ -24,7 +24,7 @@ describe('what one account keeps', function () {
     await redis?.close();
   });
 
-  it('does not fill a Redis of 100 MB that evicts nothing: idempotency keys with large answers leave room for others (E29)', async () => {
+  it('do not fill a Redis of 100 MB that evicts nothing: idempotency keys with large responses leave room for others (E29)', async () => {
     const make = async (user: string) =>
       (await gateway.command<{ api_key: string }>('keys', 'create', '--user', user)).api_key;
     const [greedy, other] = [await make('greedy'), await make('other')];

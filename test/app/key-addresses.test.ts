@@ -35,7 +35,7 @@ describe('the addresses of a key', () => {
     return ((await response.json()) as { error: object }).error;
   };
 
-  it('let it be used from them and their networks alone, on a stream too (E71)', async () => {
+  it('limit its use to them and their networks, on a stream too (E71)', async () => {
     const { text } = await make(['203.0.113.7', '10.0.0.0/8', '2001:db8::/32']);
     for (const stream of [false, true]) {
       for (const from of ['203.0.113.7', '10.255.0.1', '2001:db8:1::9', '::ffff:10.0.0.1'])
@@ -48,7 +48,7 @@ describe('the addresses of a key', () => {
     expect(refused.message).to.include('certain addresses').and.not.include('203.0.113');
   });
 
-  it('are kept by a key that takes its place, and changed or taken away by an operator (E71)', async () => {
+  it('carry over to a rotated key, and are changed or removed by an operator (E71)', async () => {
     const { id } = await make(['10.0.0.0/8']);
     const { body } = await operator.call('POST', `/keys/${id}/rotate`, {});
     const next = body.api_key as string;
@@ -62,7 +62,7 @@ describe('the addresses of a key', () => {
     expect((await chat(next, '10.0.0.1')).status).to.equal(200);
   });
 
-  it('are made at the command line (E71)', async () => {
+  it('are set on the command line (E71)', async () => {
     const { gateway } = operator;
     const { api_key: key, api_key_info: info } = await gateway.command<{
       api_key: string;
@@ -81,7 +81,7 @@ describe('the addresses of a key', () => {
     ['10.0.0.0/', 'no length'],
     ['*', 'a star'],
   ] as const)
-    it(`are refused with what to write: ${why}, "${wrong}" (E71)`, async () => {
+    it(`are refused with the valid form: ${why}, "${wrong}" (E71)`, async () => {
       const { status, body } = await operator.call('POST', '/keys', { user_id: 'ann', addresses: ['10.0.0.1', wrong] });
       expect([status, body.error.code, body.error.param]).to.deep.equal([400, 'invalid_request', 'addresses[1]']);
       expect(body.error.message).to.include(wrong).and.include('Write 203.0.113.7, 10.0.0.0/8 or 2001:db8::/32');

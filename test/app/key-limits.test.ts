@@ -49,8 +49,8 @@ describe('limits that several keys share', () => {
   };
   const count = (statuses: readonly number[], status: number) => statuses.filter((each) => each === status).length;
 
-  describe('keys that replace one another', () => {
-    it('share one budget, in the overlap and after it, and each shows what all have spent', async () => {
+  describe('rotated keys', () => {
+    it('share one budget, in the overlap and after it, and each shows the total spend', async () => {
       const first = await create(ann, { budget_usd: '0.000060' });
       const second = await rotate(ann, first);
       const third = await rotate(ann, second);
@@ -72,7 +72,7 @@ describe('limits that several keys share', () => {
   });
 
   describe('keys of a user whose token has limits', () => {
-    it('share one budget, however many are made and rotated', async () => {
+    it('share one budget, however many are created and rotated', async () => {
       const token = await provider.token('cheap');
       const keys = [await create(token), await create(token, { budget_usd: '0.00005' })];
       keys.push(await rotate(token, keys[0]));
@@ -96,7 +96,7 @@ describe('limits that several keys share', () => {
       expect(statuses.slice(-3)).to.deep.equal([429, 429, 429]);
     });
 
-    it('leave those of another user alone', async () => {
+    it('do not affect those of another user', async () => {
       expect(await ask((await create(ann)).api_key)).to.equal(200);
     });
   });

@@ -51,7 +51,7 @@ describe('a provider with several keys', () => {
 
   const session = (id: string) => ({ 'x-session-id': id });
 
-  it('keeps a conversation at one key, spreads many over all, and leaves reserves alone (E69)', async () => {
+  it('keeps a conversation on one key, distributes many over all, and does not use reserves (E69)', async () => {
     for (let n = 0; n < 12; n++) await rig.ask('a/m', {}, session(`s${n}`));
     const first = keysSince(0);
     expect(new Set(first)).to.deep.equal(new Set(['one', 'two']));
@@ -59,7 +59,7 @@ describe('a provider with several keys', () => {
     expect(keysSince(12)).to.deep.equal(first);
   });
 
-  it('knows a conversation without a session by how it begins', async () => {
+  it('recognizes a conversation without a session by its beginning', async () => {
     const turns = [
       { role: 'system', content: 'You are brief.' },
       { role: 'user', content: 'What is a toll?' },
@@ -74,7 +74,7 @@ describe('a provider with several keys', () => {
 
   for (const stream of [false, true])
     for (const status of [401, 403, 429])
-      it(`goes on with the next key after ${status}, and rests the first alone (${stream ? 'stream' : 'whole'})`, async () => {
+      it(`continues with the next key after ${status}, and pauses only the first (${stream ? 'stream' : 'whole'})`, async () => {
         const good = stream ? fineStream : fine;
         rig.vendors['a']?.script(refusing({ one: refusal(status, { 'retry-after': '60' }) }, good));
         const asked = [];
@@ -97,7 +97,7 @@ describe('a provider with several keys', () => {
         );
       });
 
-  it('leaves its target when all keys rest, until the first of them is back', async () => {
+  it('skips its target while all keys are paused', async () => {
     const waits = { one: refusal(429, { 'retry-after': '60' }), two: refusal(429, { 'retry-after-ms': '700' }) };
     rig.vendors['a']?.script(refusing({ ...waits, three: refusal(401) }));
     expect(await rig.ask('pair')).to.include({ by: 'b', attempts: '4' });
@@ -110,7 +110,7 @@ describe('a provider with several keys', () => {
     expect(keysSince(before)).to.deep.equal(['two']);
   });
 
-  it('does not blame a key for what the vendor does, nor try another one', async () => {
+  it('does not attribute a vendor’s failure to a key, nor try another one', async () => {
     rig.vendors['a']?.script(refusal(500));
     expect(await rig.ask('pair')).to.include({ by: 'b', attempts: '2' });
     rig.vendors['a']?.script(refusal(400));
@@ -118,7 +118,7 @@ describe('a provider with several keys', () => {
     expect(rig.countOf('a')).to.equal(2);
   });
 
-  it('tells the names of keys in records and logs, and never the keys', async () => {
+  it('writes the names of keys to records and logs, and never the keys', async () => {
     rig.vendors['a']?.script(refusing({ one: answer(401, { error: { message: `bad key ${SECRETS.one}` } }) }));
     for (let n = 0; n < 6; n++) await rig.ask('a/m', {}, session(`s${n}`));
     const calls = await eventually(async () => {
@@ -140,7 +140,7 @@ describe('the keys of a list', () => {
     ['have one name twice', { apiKeys: [POOL[0], { ...POOL[1], name: 'one' }] }, 'repeats the name "one"'],
     ['are all reserves', { apiKeys: [POOL[2]] }, 'no key with a weight'],
   ] as const)
-    it(`are refused where they ${what}`, () => {
+    it(`are refused if they ${what}`, () => {
       expect(() => readApiKeys(config as Parameters<typeof readApiKeys>[0])).to.throw(message);
     });
 });
@@ -173,7 +173,7 @@ export default {
     await vendor.close();
   });
 
-  it('sign each attempt with the key that it is made with', async () => {
+  it('sign each attempt with its own key', async () => {
     vendor = await startScriptedUpstream(answer(403, {}));
     vendor.script(answer(403, {}), answer(200, completion()));
     gateway = await startGateway(

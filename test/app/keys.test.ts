@@ -69,7 +69,7 @@ describe('an API key over HTTP', () => {
   const create = async (token = ann, body?: unknown) => (await send('POST', `${KEYS}/create`, token, body)).body;
   const chat = (key: string, by = gateway) => send('POST', '/api/core/echo/chat/completions', key, CHAT, by);
 
-  it('is made without a body, and answered as the spec says', async () => {
+  it('is created without a body, with the specified response', async () => {
     const { status, headers, body } = await send('POST', `${KEYS}/create`, ann);
     expect(status).to.equal(200);
     expect(headers.get('cache-control')).to.equal('no-store');
@@ -77,7 +77,7 @@ describe('an API key over HTTP', () => {
     expect(body.api_key_info).to.include({ user_id: 'ann', revoked_at: null, deleted: false });
   });
 
-  it('works as a bearer and as x-api-key, and is told apart from another one beside it', async () => {
+  it('is accepted as a bearer and as x-api-key, and is distinguished from another one in the same request', async () => {
     const { api_key } = await create();
     expect((await chat(api_key)).body.choices[0].message.content).to.equal('Hi there');
     const send2 = (headers: Record<string, string>) => fetch(`${gateway.url}/v1/models`, { headers });
@@ -106,14 +106,14 @@ describe('an API key over HTTP', () => {
     expect((await chat(rotated.body.api_key)).status).to.equal(200);
   });
 
-  it('allows what it was made for, and nothing else', async () => {
+  it('allows its permissions, and nothing else', async () => {
     const { api_key } = await create(ann, { models: ['other/echo'] });
     expect((await chat(api_key)).body.error.code).to.equal('model_not_allowed');
     const elsewhere = await create(ann, { providers: ['other'] });
     expect((await chat(elsewhere.api_key)).body.error.code).to.equal('model_not_allowed');
   });
 
-  it('D47 is not made where there is no identity provider: 503 with what the operator has to do', async () => {
+  it('D47 is not created without an identity provider: 503 with the required configuration', async () => {
     const own = await startGateway();
     try {
       for (const headers of [{}, { authorization: 'Bearer a.b.c' }, { authorization: '' }]) {
@@ -128,7 +128,7 @@ describe('an API key over HTTP', () => {
     }
   });
 
-  it('tells what it spent, with a budget and without', async () => {
+  it('shows its spend, with and without a budget', async () => {
     for (const body of [{}, { budget_usd: '5.00' }]) {
       const { api_key, api_key_info } = await create(ann, body);
       expect((await chat(api_key)).status).to.equal(200);
@@ -155,14 +155,14 @@ describe('an API key over HTTP', () => {
     ['a plan of the caller’s choice', { plan: 'pro' }, 'plan'],
   ];
   for (const [title, body, param] of REFUSED) {
-    it(`is not made with ${title}`, async () => {
+    it(`is not created with ${title}`, async () => {
       const { status, body: answer } = await send('POST', `${KEYS}/create`, ann, body);
       expect(status).to.be.oneOf([400, 403]);
       expect(answer.error.param).to.equal(param);
     });
   }
 
-  it('is managed with a token and used by itself: neither works in place of the other', async () => {
+  it('is managed with a token and used alone: neither replaces the other', async () => {
     const { api_key } = await create();
     expect((await send('POST', `${KEYS}/create`, api_key)).body.error.code).to.equal('invalid_token');
     expect((await send('GET', KEYS, undefined)).body.error.code).to.equal('missing_api_key');
@@ -180,7 +180,7 @@ describe('an API key over HTTP', () => {
     expect((await send('POST', `${KEYS}/create`, powerless)).body.error.code).to.equal('permission_denied');
   });
 
-  it('can be seen, rotated and deleted by nobody else', async () => {
+  it('can be seen, rotated and deleted only by its owner', async () => {
     const { id } = (await create(ann)).api_key_info;
     for (const strange of [id, `tg_${id}`, 'AAAAAAAAAAAA', '%', '../x']) {
       const answers = await Promise.all([
@@ -194,7 +194,7 @@ describe('an API key over HTTP', () => {
     expect(list.data.map((key: Loose) => key.user_id)).not.to.include('ann');
   });
 
-  it('is listed up to the last limit of two that a query has, and that one is checked', async () => {
+  it('is listed up to the last of two limits in a query, and that one is validated', async () => {
     expect((await send('GET', `${KEYS}?limit=99999&limit=1`, ann)).body.data).to.have.lengthOf(1);
     expect((await send('GET', `${KEYS}?limit=1&limit=99999`, ann)).status).to.equal(400);
   });
@@ -220,7 +220,7 @@ describe('an API key over HTTP', () => {
     }
   });
 
-  it('is made, listed and revoked on the command line, beside the running gateway', async () => {
+  it('is created, listed and revoked on the command line while the gateway runs', async () => {
     const made = await gateway.command<Loose>(
       'keys',
       'create',
@@ -236,7 +236,7 @@ describe('an API key over HTTP', () => {
     expect(data.map((key: Loose) => [key.name, key.id])).to.deep.equal([['laptop', made.api_key_info.id]]);
   });
 
-  it('works with its pepper alone: the gateway does not start on its store with another one', async () => {
+  it('needs its pepper: the gateway does not start on its store with another one', async () => {
     const pepper = 'Zt5Rb8Nc4Hd6Jf1Gp0YsAqWeUiOpmK3v9Xq2Lw7T';
     const fault = await startNode({ auth: { 'api-key': { pepper } } }).then(
       async (started) => {
@@ -248,7 +248,7 @@ describe('an API key over HTTP', () => {
     expect(fault).to.match(/"api-key".*made under a pepper/s);
   });
 
-  it('is told apart from the keys of a user of the same name at another issuer', async () => {
+  it('is distinguished from the keys of a user of the same name at another issuer', async () => {
     const partner = await startOpenIdProvider({ users: { ann: {} }, audience: 'tollgate' });
     const issuers = {
       jwt: { issuer: provider.issuer, audience: 'tollgate' },
@@ -268,7 +268,7 @@ describe('an API key over HTTP', () => {
     }
   });
 
-  it('leaves neither itself nor a token in the log', async () => {
+  it('is not in the log, nor is a token', async () => {
     const { api_key } = await create();
     await chat(api_key);
     await chat(`${api_key.slice(0, -1)}!`);

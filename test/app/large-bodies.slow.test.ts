@@ -33,7 +33,7 @@ const ATTACKS: readonly Attack[] = [
   { heapMb: 256, count: 20, bytes: 2 * MB, shape: 'fields' },
 ];
 
-describe('many large bodies at once', function () {
+describe('many concurrent large bodies', function () {
   this.timeout(900_000);
   let installation: Installation;
   before(async () => {
@@ -42,7 +42,7 @@ describe('many large bodies at once', function () {
   after(() => installation.remove());
 
   for (const { heapMb, count, bytes, shape, framing = 'length' } of ATTACKS)
-    it(`leave a gateway of ${heapMb} MB alive, also for others: ${count} × ${bytes / MB} MB of ${shape}, told by ${framing}`, async () => {
+    it(`leave a gateway of ${heapMb} MB running, also for others: ${count} × ${bytes / MB} MB of ${shape}, by ${framing}`, async () => {
       const gateway = await installation.start({ NODE_OPTIONS: `--max-old-space-size=${heapMb}` });
       let isOver = false;
       const slowest = watchHealth(gateway, () => isOver);

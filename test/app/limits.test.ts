@@ -110,7 +110,7 @@ describe('a gateway with rate limits', () => {
   };
 
   for (const { title, options, model = 'one/m', admitted, says, headers } of REFUSALS) {
-    it(`says when it refuses by ${title}, and when to try again`, async () => {
+    it(`reports a refusal by ${title} with the time of the next retry`, async () => {
       const key = await createKey(...options);
       for (let n = 0; n < admitted; n++) expect(await statusOf(key, { model })).to.equal(200);
       const seen = one.requests.length;
@@ -140,7 +140,7 @@ describe('a gateway with rate limits', () => {
     ['a key', ['--rpm', '1']],
     ['a plan', ['--plan', 'single']],
   ] as const)
-    it(`refuses a large body before it came where the requests a minute of ${title} are used up (E30)`, async () => {
+    it(`refuses a large body before it arrives if the requests a minute of ${title} are used up (E30)`, async () => {
       const key = await createKey(...options);
       expect(await statusOf(key, LARGE)).to.equal(200);
       expect(await statusOf(key)).to.equal(429);
@@ -151,7 +151,7 @@ describe('a gateway with rate limits', () => {
         .and.match(/\nx-ratelimit-remaining-requests: 0/);
     });
 
-  it('refuses a large body before it came while all places of calls at once are taken, and takes it after them (E30)', async () => {
+  it('refuses a large body before it arrives while all concurrent calls are in use, and accepts it afterwards (E30)', async () => {
     const key = await createKey('--plan', 'slots');
     let release = (): void => {};
     const released = new Promise<void>((resolve) => {
@@ -170,14 +170,14 @@ describe('a gateway with rate limits', () => {
     expect(await statusOf(key, LARGE)).to.equal(200);
   });
 
-  it('admits exactly as many as the limit when fifty come at once, also the first ones of a key', async () => {
+  it('admits exactly the limit when fifty arrive concurrently, also for a new key', async () => {
     const key = await createKey('--rpm', '10');
     const statuses = await Promise.all(Array.from({ length: 50 }, () => statusOf(key)));
     expect(statuses.filter((status) => status === 200)).to.have.lengthOf(10);
     expect(statuses.filter((status) => status === 429)).to.have.lengthOf(40);
   });
 
-  it('counts keys of one user together in their plan, and users apart', async () => {
+  it('counts keys of one user together in their plan, and users separately', async () => {
     const user = `user-${users++}`;
     const create = async (who: string) =>
       (await gateway.command<{ api_key: string }>('keys', 'create', '--user', who, '--plan', 'three')).api_key;
@@ -197,14 +197,14 @@ describe('a gateway with rate limits', () => {
     expect(await statusOf(key, { model: 'one/m' }), 'the first provider has no such limit').to.equal(200);
   });
 
-  it('takes estimated tokens and corrects them to those that were used', async () => {
+  it('counts estimated tokens and corrects them to the used ones', async () => {
     const key = await createKey('--plan', 'tokens');
     // 5 tokens for the prompt and 900 for the output are reserved; 20 were used.
     expect(await statusOf(key, { max_tokens: 900 })).to.equal(200);
     await eventually(async () => expect(await statusOf(key, { max_tokens: 900 })).to.equal(200));
   });
 
-  it('gives the tokens of a call back that the provider refused', async () => {
+  it('releases the tokens of a call that the provider refused', async () => {
     const key = await createKey('--plan', 'tokens');
     one.script(REFUSED);
     for (let n = 0; n < 3; n++) {
@@ -212,7 +212,7 @@ describe('a gateway with rate limits', () => {
     }
   });
 
-  describe('on the number of calls at once', () => {
+  describe('on concurrent calls', () => {
     let key: string;
     let stops: AbortController[];
     let asking: Promise<unknown>[];
@@ -239,7 +239,7 @@ describe('a gateway with rate limits', () => {
       await Promise.all(asking);
     });
 
-    it('refuses one too many and says so', async () => {
+    it('refuses a call over the limit with the reason', async () => {
       await occupy(2);
       const response = await ask(key);
       const { error } = (await response.json()) as { error: { message: string } };
@@ -249,20 +249,20 @@ describe('a gateway with rate limits', () => {
       expect(response.headers.get('x-ratelimit-limit-concurrency')).to.equal('2');
     });
 
-    it('frees the place of a caller who leaves', async () => {
+    it('frees the slot of a caller who disconnects', async () => {
       await occupy(2);
       stops[0]?.abort();
       await eventually(async () => expect(await statusOf(key)).to.equal(200));
     });
 
-    it('frees the place of a call that failed', async () => {
+    it('frees the slot of a failed call', async () => {
       await occupy(1);
       one.script(REFUSED);
       for (let n = 0; n < 3; n++)
         await eventually(async () => expect(await statusOf(key), 'the provider failed').to.equal(503));
     });
 
-    it('lets one caller ask again and again, one call after the other', async () => {
+    it('admits sequential calls of one caller without end', async () => {
       await occupy(1);
       const statuses = [];
       for (let n = 0; n < 10; n++) statuses.push(await statusOf(key));

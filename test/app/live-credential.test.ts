@@ -53,13 +53,13 @@ describe('a credential that signs each request', () => {
   });
 
   for (const mode of ['sync', 'promised'])
-    it(`E68: sees the request as it is sent (${mode})`, async () => {
+    it(`E68: sees the request in its final form (${mode})`, async () => {
       await start(mode);
       expect([(await chat()).status, (await chat()).status]).to.deep.equal([200, 200]);
       expect(signed()).to.deep.equal([`1 POST ${vendor.url}/v1/chat m`, `2 POST ${vendor.url}/v1/chat m`]);
     });
 
-  it('E68: that is refused is made anew once, as far as it says that this helps', async () => {
+  it('E68: is renewed once after a refusal, if it declares that this helps', async () => {
     await start('sync');
     vendor.script(answer(403, {}), answer(200, completion()), answer(403, {}));
     expect((await chat()).status).to.equal(200);
@@ -68,7 +68,7 @@ describe('a credential that signs each request', () => {
     expect(vendor.requests).to.have.length(3);
   });
 
-  it('E68: that cannot be made fails before anything is sent', async () => {
+  it('E68: fails before any request if it cannot be created', async () => {
     await start('broken');
     expect((await chat()).status).to.be.within(500, 599);
     expect(vendor.connections.total).to.equal(0);

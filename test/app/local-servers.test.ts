@@ -24,7 +24,7 @@ const SAID = [
   ['<', undefined, '<'],
 ] as const;
 
-describe('a server of one’s own', () => {
+describe('a self-hosted server', () => {
   let upstream: ScriptedUpstream;
   let gateway: TestGateway;
   let client: OpenAI;
@@ -64,14 +64,14 @@ describe('a server of one’s own', () => {
   type Spoken = { readonly content?: string | null; readonly reasoning_content?: string };
 
   for (const [content, reasoning, words] of SAID) {
-    it(`has its thinking in "${content.replaceAll('\n', ' ')}" told apart (E20)`, async () => {
+    it(`has its thinking in "${content.replaceAll('\n', ' ')}" separated (E20)`, async () => {
       say(content, false);
       const { choices } = await client.chat.completions.create(ASK);
       const message = choices[0]?.message as Spoken;
       expect([message.reasoning_content, message.content]).to.deep.equal([reasoning, words]);
     });
 
-    it(`has its thinking in a stream of "${content.replaceAll('\n', ' ')}" told apart (E20)`, async () => {
+    it(`has its thinking in a stream of "${content.replaceAll('\n', ' ')}" separated (E20)`, async () => {
       say(content, true);
       let [told, said] = ['', ''];
       for await (const { choices } of await client.chat.completions.create({ ...ASK, stream: true })) {
@@ -83,7 +83,7 @@ describe('a server of one’s own', () => {
     });
   }
 
-  it('does not end a response well by a word that stands for a failure (E19)', async () => {
+  it('does not complete a response with a finish reason for a failure (E19)', async () => {
     say('Half of a', false, 'network_error');
     const whole = await client.chat.completions.create(ASK).catch((error: unknown) => error);
     expect(whole).to.be.instanceOf(OpenAI.APIError).with.property('status', 503);

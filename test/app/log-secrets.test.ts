@@ -11,7 +11,7 @@ const READER = `export default {
   },
 };`;
 
-describe('the log of what callers do wrong', () => {
+describe('the log of callers’ errors', () => {
   describe('with keys in paths', () => {
     let gateway: TestGateway;
     before(async () => {
@@ -36,7 +36,7 @@ describe('the log of what callers do wrong', () => {
         expect(gateway.logs.find((line) => line['request_id'] === id)?.['path']).to.equal('/v1/[redacted]/models');
       });
 
-    it('shows a path that holds no key', async () => {
+    it('shows a path without a key', async () => {
       await gateway.get('/v1/chat/completionz', { 'x-request-id': 'path-plain-000' });
       await until('the line is there', () => gateway.logs.some((line) => line['request_id'] === 'path-plain-000'));
       expect(gateway.logText()).to.include('/v1/chat/completionz');
@@ -47,7 +47,7 @@ describe('the log of what callers do wrong', () => {
     ['', {}],
     [' that a plugin reads', { auth: { 'api-key': { bootstrap: true }, reader: { plugin: './reader.mjs' } } }],
   ] as const)
-    it(`calls it no internal error when a caller hangs up in the middle of a body${title}`, async () => {
+    it(`reports no internal error when a caller disconnects in the middle of a body${title}`, async () => {
       const gateway = await startGateway(options, { files: { 'reader.mjs': READER }, level: 'debug' });
       const socket = await connectTo(gateway.url);
       const head = `authorization: Bearer ${gateway.key}\r\ncontent-type: application/json\r\ncontent-length: 1000`;

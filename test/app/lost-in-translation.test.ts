@@ -12,7 +12,7 @@ const DRAWN = {
   usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 9, totalTokenCount: 12 },
 };
 
-describe('what is lost in translation', () => {
+describe('the loss in a translation', () => {
   let rig: IngressRig;
   beforeEach(async () => {
     const broken = { plugin: 'openai-compatible', unknownFields: 'drop', baseUrl: 'http://127.0.0.1:9', models: ['m'] };
@@ -51,7 +51,7 @@ describe('what is lost in translation', () => {
   for (const stream of [false, true]) {
     const how = stream ? ' of a stream' : '';
 
-    it(`is told of a request${how} in the header, the log, the record of the call and a metric (E21)`, async () => {
+    it(`is reported for a request${how} in the header, the log, the record of the call and a metric (E21)`, async () => {
       draw(stream);
       const body = { model: MODEL, messages: HI, stream, verbosity: 'low', extra_body: { shape_of_mine: 1 } };
       const { header, record, line } = await send('/v1/chat/completions', body);
@@ -65,7 +65,7 @@ describe('what is lost in translation', () => {
       ]);
     });
 
-    it(`is told of a response${how} whose format cannot say it in the log, the record of the call and a metric (E21)`, async () => {
+    it(`is reported for a response${how} whose format cannot represent it in the log, the record of the call and a metric (E21)`, async () => {
       draw(stream);
       const body = { model: MODEL, max_tokens: 100, messages: HI, stream };
       const { header, record, line } = await send('/v1/messages', body);
@@ -76,7 +76,7 @@ describe('what is lost in translation', () => {
     });
   }
 
-  it('is not told where nothing is', async () => {
+  it('is not reported if there is none', async () => {
     draw(false);
     const { header, record, line } = await send('/v1/chat/completions', { model: MODEL, messages: HI });
     expect(header).to.equal(null);
@@ -85,7 +85,7 @@ describe('what is lost in translation', () => {
     expect(await counted()).to.deep.equal([]);
   });
 
-  it('is what the target that responded was not sent, not one before it', async () => {
+  it('is that of the responding target, not of one before it', async () => {
     draw(false);
     // The first target cannot represent `top_k` and is unreachable; Google's can.
     const body = { model: 'any', messages: HI, top_k: 3 };
@@ -94,7 +94,7 @@ describe('what is lost in translation', () => {
     expect(record).to.include({ provider: 'gemini', dropped: null });
   });
 
-  it('counts fields that callers make up under one name after the first hundred, and those of chats under theirs', async () => {
+  it('is counted under one name for made-up fields after the first hundred, and under their own for fields of chats', async () => {
     draw(false);
     for (let round = 0; round < 5; round++) {
       const names = Array.from({ length: 28 }, (_, at) => [`made_up_${round}_${at}`, 1]);

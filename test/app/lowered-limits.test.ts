@@ -34,7 +34,7 @@ interface Sent {
   readonly thinking?: { readonly type: string; readonly budget_tokens?: number };
 }
 
-describe('a call whose limit of output nobody named', () => {
+describe('a call without an output limit', () => {
   let vendor: ScriptedUpstream;
   let gateway: TestGateway | undefined;
   const DONE = answer(200, wholeBody('anthropic', { pieces: [{ text: 'fine' }] }));
@@ -66,7 +66,7 @@ describe('a call whose limit of output nobody named', () => {
   };
 
   for (const [client, path, body] of CLIENTS)
-    it(`works for ${client} on a budget of 1 USD a day with a dear model: what is sent is what the budget pays for, and told (E9)`, async () => {
+    it(`succeeds for ${client} on a budget of 1 USD a day with an expensive model: the limit is lowered to the budget and reported (E9)`, async () => {
       const { post } = await start(1);
       for (let turn = 0; turn < 3; turn += 1) {
         const response = await post(path, body);
@@ -80,7 +80,7 @@ describe('a call whose limit of output nobody named', () => {
       }
     });
 
-  it('is let through ten times at once on 20 USD, and all together hold no more than that (E9)', async () => {
+  it('is admitted ten times concurrently on 20 USD, and all together reserve no more than that (E9)', async () => {
     const target = await start(20, { budgets: [], billing: 'enforce' });
     await target.command('accounts', 'credit', 'local', '20');
     const seen = vendor.requests.length;
@@ -95,13 +95,13 @@ describe('a call whose limit of output nobody named', () => {
     expect(limits.reduce((sum, limit) => sum + limit, 0) * DOLLARS).to.be.at.most(20);
   });
 
-  it('is sent as it is where the budget pays for all that the model may write', async () => {
+  it('is sent unchanged if the budget covers the model’s maximum output', async () => {
     const response = await chat(await start(10));
     expect([response.status, response.headers.get('x-tollgate-max-tokens')]).to.deep.equal([200, null]);
     expect(lastSent().max_tokens).to.equal(128_000);
   });
 
-  it('is refused (402) where what is left pays for fewer tokens than the least, which the operator may set (E9)', async () => {
+  it('is refused (402) if the rest covers fewer tokens than the minimum, which is configurable (E9)', async () => {
     const refused = await chat(await start(0.005));
     expect(refused.status).to.equal(402);
     const { message } = await errorOf(refused);
@@ -112,7 +112,7 @@ describe('a call whose limit of output nobody named', () => {
     expect(lastSent().max_tokens).to.be.within(100, 200);
   });
 
-  it('but a limit that was named is kept: a budget that does not cover it refuses, and says what it pays for (E9)', async () => {
+  it('but an explicit limit is never lowered: a budget that does not cover it refuses, with the covered number (E9)', async () => {
     const target = await start(0.5);
     const refused = await chat(target, { max_tokens: 50_000 });
     expect([refused.status, refused.headers.get('x-should-retry')]).to.deep.equal([402, 'false']);
@@ -129,7 +129,7 @@ describe('a call whose limit of output nobody named', () => {
     ['a budget', {}],
     ['a balance', { budgets: [], billing: 'enforce' }],
   ] as const)
-    it(`that only other calls are in the way of on ${whose} is told to try again soon (429), and works then (E9)`, async () => {
+    it(`is asked to retry soon (429) if only other calls hold the rest of ${whose}, and succeeds then (E9)`, async () => {
       const target = await start(1, config);
       if (whose === 'a balance') await target.command('accounts', 'credit', 'local', '1');
       let release = (): void => {};

@@ -23,7 +23,7 @@ interface ErrorBody {
   readonly error: { readonly code: string; readonly message: string; readonly request_id: string };
 }
 
-describe('a request to the medical agent that is refused', () => {
+describe('a refused request to the medical agent', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await startGateway(
@@ -45,7 +45,7 @@ describe('a request to the medical agent that is refused', () => {
 
   const CODES = ['overloaded', 'shutting_down', 'store_unavailable', 'rate_limited', 'insufficient_balance'] as const;
   for (const code of CODES)
-    it(`E31: is told the emergency number when a plugin before the route says ${code}`, async () => {
+    it(`E31: gets the emergency number when a plugin before the route returns ${code}`, async () => {
       const { error, headers } = await refuse({ 'x-refuse': code });
       expect(error.code).to.equal(code);
       expect(error.message).to.match(/^Refused\. .*call 000/);
@@ -63,14 +63,14 @@ describe('a request to the medical agent that is refused', () => {
     ['with another method', {}, undefined, 405, 'GET'],
     ['when a plugin breaks', { 'x-refuse': 'throw' }, { message: 'x' }, 500],
   ] as const)
-    it(`E31: is told the emergency number ${what}`, async () => {
+    it(`E31: gets the emergency number ${what}`, async () => {
       const { error, ...refused } = await refuse(headers, body, method);
       expect(refused.status, error.message).to.equal(status);
       expect(error.message).to.match(/ call 000\.$/);
       expect(error.request_id).to.match(/^req_/);
     });
 
-  it('E31: is told it once, and in the language of the caller', async () => {
+  it('E31: gets it once, and in the language of the caller', async () => {
     const { error } = await refuse({ 'accept-language': 'de-DE,de;q=0.9', 'x-refuse': 'overloaded' });
     expect(error.message).to.include('rufen Sie 000 an');
     expect(error.message.match(/000/g)).to.have.length(1);
@@ -81,7 +81,7 @@ describe('a request to the medical agent that is refused', () => {
     expect(late.error.message.match(/000/g), late.error.message).to.have.length(1);
   });
 
-  it('E31: is the only one that is: other paths say nothing of emergencies', async () => {
+  it('E31: is the only one: other paths have no emergency notice', async () => {
     const response = await gateway.post('/v1/chat/completions', {}, { 'x-refuse': 'overloaded' });
     expect(((await response.json()) as ErrorBody).error.message).to.equal('Refused.');
   });

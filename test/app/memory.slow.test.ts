@@ -42,7 +42,7 @@ describe('one user against a gateway of 256 MB', function () {
 
   const start = () => installation.start({ NODE_OPTIONS: '--max-old-space-size=256' });
 
-  it('E25: keeps nobody out by nine slow bodies of 10 MB, and each of them ends with 408', async () => {
+  it('E25: blocks no other user with nine slow bodies of 10 MB, and each of them ends with 408', async () => {
     const gateway = await start();
     const texts = await Promise.all(
       Array.from({ length: 9 }, async () => {
@@ -83,7 +83,7 @@ describe('one user against a gateway of 256 MB', function () {
     },
   };
   for (const [what, attack] of Object.entries(attacks))
-    it(`E26: keeps nobody out by sixteen websockets full of ${what}`, async () => {
+    it(`E26: blocks no other user with sixteen websockets full of ${what}`, async () => {
       const gateway = await start();
       let hasEnded = false;
       void gateway.ended.then(() => {

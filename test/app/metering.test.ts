@@ -209,7 +209,7 @@ describe('a gateway that charges for calls', () => {
     });
   }
 
-  it('holds the estimate while a call runs', async () => {
+  it('reserves the estimate while a call runs', async () => {
     let go = () => {};
     const gate = new Promise<void>((resolve) => {
       go = resolve;
@@ -227,7 +227,7 @@ describe('a gateway that charges for calls', () => {
     expect(await charged()).to.equal(70);
   });
 
-  it('charges the prompt when the caller leaves before the answer', async () => {
+  it('charges the prompt when the caller disconnects before the response', async () => {
     one.script((wire) => wire.hang());
     const seen = one.requests.length;
     const stop = new AbortController();
@@ -238,7 +238,7 @@ describe('a gateway that charges for calls', () => {
     expect(await charged()).to.equal(PROMPT_TOKENS);
   });
 
-  it('charges the prompt and what was streamed when the caller leaves in the middle', async () => {
+  it('charges the prompt and the streamed part when the caller disconnects in the middle', async () => {
     one.script(stream([event('b'.repeat(40))], (wire) => wire.hang()));
     const stop = new AbortController();
     const response = await ask({ stream: true }, stop.signal);
@@ -261,7 +261,7 @@ describe('a gateway that charges for calls', () => {
     expect(await charged()).to.equal(9);
   });
 
-  it('charges 300 embeddings of 5 tokens 300 times what one costs, to the nano-dollar (E10)', async () => {
+  it('charges 300 embeddings of 5 tokens 300 times the cost of one, to the nano-dollar (E10)', async () => {
     const embedded = { object: 'list', model: 'm', data: [{ object: 'embedding', index: 0, embedding: [0, 1] }] };
     one.script(answer(200, { ...embedded, usage: { prompt_tokens: 5, total_tokens: 5 } }));
     const embed = () => gateway.post('/v1/embeddings', { model: 'cheap/embedding', input: 'hello' });
@@ -275,7 +275,7 @@ describe('a gateway that charges for calls', () => {
     expect(usage).to.have.nested.property('totals.cost_usd', '0.00003');
   });
 
-  it('charges nothing for an error inside an answer of embeddings', async () => {
+  it('charges nothing for an error inside an embeddings response', async () => {
     one.script(answer(200, { error: { message: 'no', type: 'server_error', code: 500 } }));
     const response = await gateway.post('/v1/embeddings', { model: 'one/m', input: 'hello' });
     expect(response.status, await response.text()).to.equal(503);
@@ -288,7 +288,7 @@ describe('a gateway that charges for calls', () => {
     expect(await charged()).to.equal(140);
   });
 
-  it('charges a response that a hook refuses, and asks no other target', async () => {
+  it('charges a response that a hook refuses, and calls no other target', async () => {
     one.script(answer(200, completion(USAGE)));
     const asked = two.requests.length;
     const response = await ask({ model: 'both0', user: 'censored' });
@@ -312,7 +312,7 @@ describe('a gateway that charges for calls', () => {
     expect(await charged()).to.equal(50);
   });
 
-  it('charges the characters of speech whose caller leaves in the middle', async () => {
+  it('charges the characters of speech whose caller disconnects in the middle', async () => {
     one.script(async (wire) => {
       await wire.send(head(200, { 'content-type': 'audio/pcm', 'content-length': '96000' }));
       await wire.send(Buffer.alloc(4800));
@@ -338,7 +338,7 @@ describe('a gateway that charges for calls', () => {
     expect(await charged()).to.equal(0);
   });
 
-  it('charges nothing for a request that is wrong', async () => {
+  it('charges nothing for an invalid request', async () => {
     const asked = one.requests.length;
     expect((await ask({ temperature: 3 })).status).to.equal(400);
     expect((await ask({ model: 'one/' })).status).to.be.oneOf([400, 404]);

@@ -95,7 +95,7 @@ describe('a mirror of an alias', () => {
       return row;
     });
 
-  it('says what calls and their copies cost and which tools they called, whole and streamed', async () => {
+  it('reports cost and tool calls of calls and their copies, with and without a stream', async () => {
     const target = await start();
     await chat(target);
     await rowWith(target, ({ pairs }) => pairs === 1);
@@ -110,7 +110,7 @@ describe('a mirror of an alias', () => {
     expect(admin.status, 'a key of callers reads no report').to.equal(403);
   });
 
-  it('books a copy to the user of mirrors, with a tag and the request of the caller, who pays for the own call alone', async () => {
+  it('charges a copy to the mirrors’ user, with a tag and the caller’s request id; the caller pays only for the own call', async () => {
     const target = await start({ user: 'trials' });
     const response = await chat(target);
     await rowWith(target, ({ pairs }) => pairs === 1);
@@ -123,7 +123,7 @@ describe('a mirror of an alias', () => {
     expect(await target.command('accounts', 'show', 'local')).to.deep.include({ spent_usd: '0.0003' });
   });
 
-  it('neither delays nor fails a call whose copy hangs or fails, and makes no more copies than it may', async () => {
+  it('neither delays nor fails a call whose copy hangs or fails, and limits its copies', async () => {
     const target = await start({ atOnce: 1 });
     vendors['other']?.script(answer(500, { error: { message: 'broken' } }));
     await chat(target);
@@ -138,7 +138,7 @@ describe('a mirror of an alias', () => {
     expect(row.pairs).to.equal(0);
   });
 
-  it('sends nothing to a provider that the caller’s key may not use, nor where the share is nothing', async () => {
+  it('sends nothing to a provider that the caller’s key may not use, nor for a share of zero', async () => {
     const seen = vendors['other']?.requests.length;
     const target = await start();
     const { api_key: key } = await target.command<{ api_key: string }>(

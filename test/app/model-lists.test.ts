@@ -17,7 +17,7 @@ describe('the lists of models', () => {
     return data.map(({ id }) => id);
   };
 
-  it('D47 name what can be called alone: no provider without its key, an alias when one of its targets can', async () => {
+  it('D47 contain only callable models: no provider without its key, an alias if one of its targets is callable', async () => {
     expect(await idsOf('/v1/models')).to.deep.equal(['smart', 'echo/echo', 'echo/echo-embedding', 'local/small']);
     expect(await idsOf('/api/core/openai/models')).to.deep.equal([]);
     expect(await idsOf('/api/core/local/models')).to.deep.equal(['small']);
@@ -25,11 +25,11 @@ describe('the lists of models', () => {
       expect((await gateway.get(path)).status, path).to.equal(404);
   });
 
-  it('keep for the operator every model there is', () => {
+  it('contain every model for the operator', () => {
     expect(gateway.models.list('openai')).to.include('gpt-5');
   });
 
-  it('tell callers the context, the price, what a model reads and its end, in fields that OpenAI’s SDKs pass over (E16)', async () => {
+  it('contain context, price, modalities and shutdown of a model, in fields that OpenAI’s SDKs ignore (E16)', async () => {
     const rich = await startGateway({
       providers: {
         openai: {

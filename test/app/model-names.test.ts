@@ -51,7 +51,7 @@ describe('the names of models', () => {
       : `${headers.get('x-tollgate-provider')}/${headers.get('x-tollgate-model')}`;
   };
 
-  it('may stand without a provider at /v1, where one provider with a key lists them', async () => {
+  it('may omit the provider at /v1, if one provider with a key lists them', async () => {
     const chat = '/v1/chat/completions';
     expect(await askFor(chat, 'echo')).to.equal('echo/echo');
     expect(await askFor(chat, 'gpt-5'), 'openai lists it too, and has no key').to.equal('local/gpt-5');
@@ -59,20 +59,20 @@ describe('the names of models', () => {
     expect(await askFor('/v1/embeddings', 'echo-embedding')).to.match(/^(echo|400)/);
   });
 
-  it('that several providers list are 404, naming each', async () => {
+  it('that several providers list are 404 with the name of each', async () => {
     expect(await askFor('/v1/chat/completions', 'both')).to.equal(
       '404 More than one provider has a model "both": write "local/both" or "other/both".',
     );
   });
 
-  it('that nobody lists are 404 with similar ones, although a provider accepts any', async () => {
+  it('that no provider lists are 404 with similar ones, although a provider accepts any', async () => {
     expect(await askFor('/v1/chat/completions', 'bth')).to.match(
       /^404 There is no model "bth".*Did you mean "(local|other)\/both"/,
     );
     expect(await askFor('/v1/chat/completions', 'gpt-5-nano-x')).to.match(/^404 There is no model/);
   });
 
-  it('are looked up as provider and model first, then as aliases of the format, then of the configuration', async () => {
+  it('resolve to a provider and model first, then to aliases of the format, then of the configuration', async () => {
     expect(await askFor('/v1/chat/completions', 'local/small'), 'another provider lists the whole text').to.equal(
       'local/small',
     );
@@ -93,7 +93,7 @@ describe('the names of models', () => {
     expect(model).to.equal('gpt-5');
   });
 
-  it('are held to the key’s list, by alias and by target', async () => {
+  it('are checked against the key’s list, by alias and by target', async () => {
     const { api_key: key } = await gateway.command<{ api_key: string }>(
       ...['keys', 'create', '--user', 'u', '--models', 'local/small'],
     );
@@ -119,7 +119,7 @@ describe('the names of models', () => {
       expect(ids.filter((id) => id.startsWith('openai/'))).to.deep.equal([]);
     });
 
-    it('come in the format whose header the client sends, with the query', async () => {
+    it('have the format whose header the client sends, with the query', async () => {
       const { body } = await read('/v1/models?limit=2', { 'mini-version': '1' });
       expect(body).to.deep.equal({
         all: [
@@ -132,7 +132,7 @@ describe('the names of models', () => {
       expect(JSON.stringify((await read('/v1/models')).body)).not.to.include('"mine"');
     });
 
-    it('show one model in the format, and answer 404 for another one in it', async () => {
+    it('show one model in the format, and return 404 for another one in it', async () => {
       const row = { mini: 'mine', by: 'tollgate', window: null };
       expect((await read('/mini/models/mine')).body).to.deep.equal(row);
       expect((await read('/v1/models/mine', { 'mini-version': '1' })).body).to.deep.equal(row);
@@ -150,7 +150,7 @@ describe('the names of models', () => {
     });
   });
 
-  it('of a format’s aliases must lead to what is configured', async () => {
+  it('of a format’s aliases must have configured targets', async () => {
     const starts = (models: object) =>
       startError(startGateway({ dialects: { mini: { plugin: './mini.mjs', models } } }, { files: MINI_FILES }));
     expect(await starts({ mine: 'ehco/echo' }))

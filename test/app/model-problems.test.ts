@@ -8,8 +8,8 @@ interface Row {
 }
 
 /**
- * Reads the data of the console's Home and Models pages by model, as an operator, and the status of a call of each
- * model named.
+ * Reads the data of the console's Home and Models pages by model, as an operator. Also calls each model named, and
+ * returns the status of each call.
  */
 async function look(config: object, calls: readonly string[] = []) {
   const gateway = await startGateway({ billing: 'track', ...config });
@@ -43,8 +43,8 @@ const local = (more: object) => ({
 });
 const BUDGET = { name: 'house', amount_usd: 5, every: 'day' };
 
-describe('G41: the catalog of operators says what stops a model', () => {
-  it('a model without a price where billing is enforced, and the same of its alias', async () => {
+describe('G41: the operators’ catalog shows the problems of a model', () => {
+  it('a model without a price under enforced billing, and its alias', async () => {
     const { rows, statuses } = await look(
       { ...local({ models: ['mine'] }), billing: 'enforce', models: { best: 'local/mine' } },
       ['local/mine'],
@@ -70,7 +70,7 @@ describe('G41: the catalog of operators says what stops a model', () => {
     expect(rows.get('local/mine')?.is_callable).to.equal(true);
   });
 
-  it('an alias of which one target is not listed goes on with the other', async () => {
+  it('an alias with an unlisted target continues with the other', async () => {
     const config = {
       ...local({ models: ['mine'] }),
       models: { best: ['local/none', 'echo/echo'], worst: 'local/none' },
@@ -114,7 +114,7 @@ describe('G41: the catalog of operators says what stops a model', () => {
       expect(rows.get('echo/echo')?.problem).to.equal(null);
     });
 
-  it('nothing of a configuration whose models can be called', async () => {
+  it('no problem if all models can be called', async () => {
     const { rows } = await look({
       ...local({ models: ['mine'], prices: { mine: { input: 1, output: 2 } } }),
       billing: 'enforce',

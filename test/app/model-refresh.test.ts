@@ -5,7 +5,7 @@ import { answer, startScriptedUpstream } from '../support/vendors/scripted-upstr
 import { until } from '../support/wait.ts';
 
 describe('the model list of a vendor', () => {
-  it('is fetched beside the running gateway, added, and kept in the store', async () => {
+  it('is fetched while the gateway runs, added, and stored', async () => {
     const upstream = await startScriptedUpstream(
       answer(200, { object: 'list', data: [{ id: 'brand-new-model', object: 'model' }] }),
     );
@@ -57,7 +57,7 @@ describe('the model list of a vendor', () => {
     }
   });
 
-  it('does not keep a start waiting, and stays as it was, when the vendor does not answer', async () => {
+  it('does not delay a start, and stays unchanged, when the vendor does not respond', async () => {
     const upstream = await startScriptedUpstream(answer(500, 'broken'));
     const gateway = await startGateway({
       providers: {

@@ -81,7 +81,7 @@ describe('an update of the models', () => {
     return pricing?.['prompt'];
   };
 
-  it('shows what differs with --check, ends with 4, and changes nothing (E16)', async () => {
+  it('shows the differences with --check, exits with 4, and changes nothing (E16)', async () => {
     table = answer(200, tableOf({ 'gpt-7': ROW }));
     const told = await update('--check');
     expect(told.taken).to.equal(false);
@@ -98,7 +98,7 @@ describe('an update of the models', () => {
     expect(gateway.exitCode()).to.equal(69);
   });
 
-  it('takes new models and cheaper prices over, which a running gateway has after its next reload (E16)', async () => {
+  it('adopts new models and lower prices, which a running gateway uses after its next reload (E16)', async () => {
     const cheaper = { ...ROW, price: { input: 1, output: 5, cached_input: 0.01 } };
     table = answer(200, tableOf({ 'gpt-7': ROW, 'gpt-6.1-sol': cheaper }));
     const before = await priceOf('openai/gpt-6.1-sol');
@@ -114,7 +114,7 @@ describe('an update of the models', () => {
     expect(JSON.stringify(await gateway.command('audit'))).to.include('models.update');
   });
 
-  it('never takes a dearer price unless it is accepted, and tells it each time (E16)', async () => {
+  it('never adopts a higher price unless it is accepted, and reports it each time (E16)', async () => {
     const dearer = { ...ROW, contextWindow: 5000, price: { input: 3, output: 9 } };
     table = answer(200, tableOf({ 'gpt-6.1-sol': dearer }));
     const before = await priceOf('openai/gpt-6.1-sol');
@@ -136,7 +136,7 @@ describe('an update of the models', () => {
     expect(await priceOf('openai/gpt-6.1-sol')).to.equal('0.000003');
   });
 
-  it('stays under what the operator wrote: a price, and a list of models (E16)', async () => {
+  it('does not override the operator’s prices and model lists (E16)', async () => {
     await restart({}, { models: ['gpt-6.1-sol'], prices: { 'gpt-6': { input: 7, output: 7 } } });
     table = answer(200, tableOf({ 'gpt-7': ROW, 'gpt-6.1-sol': { ...ROW, contextWindow: 77 } }));
     lists = { ...lists, '/openai/models': { data: [{ id: 'gpt-6.1-sol' }, { id: 'gpt-8' }] } };
@@ -184,7 +184,7 @@ describe('an update of the models', () => {
     expect((await gateway.get('/v1/models/openrouter/a/router')).status).to.equal(200);
   });
 
-  it('is what operators are warned by: the metric and the list have the end of a model of an alias (E16)', async () => {
+  it('warns operators: the metric and the list have the shutdown of an alias’s model (E16)', async () => {
     const day = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
     await gateway.stop();
     gateway = await startGateway({ ...config(), models: { smart: ['openai/gpt-6.1-sol'] } });
@@ -249,7 +249,7 @@ describe('an update of the models', () => {
     ['a negative context', { context_length: -5 }, /list of openrouter cannot be used/],
   ];
   for (const [title, facts, reason] of LISTS)
-    it(`refuses a vendor’s list with ${title}, takes the others, and goes on (E16)`, async () => {
+    it(`refuses a vendor’s list with ${title}, accepts the others, and continues (E16)`, async () => {
       lists = { ...lists, '/relay/models': { data: [{ id: 'a/one', ...facts }] } };
       const { failed } = await update();
       expect(failed).to.have.length(1);
@@ -258,7 +258,7 @@ describe('an update of the models', () => {
       expect((await gateway.get('/v1/models/openrouter/a/one')).status).to.equal(404);
     });
 
-  it('comes by a timer, and the log says which prices would be dearer (E16)', async () => {
+  it('runs on a timer, and the log has the prices that would rise (E16)', async () => {
     table = answer(200, tableOf({ 'gpt-7': ROW, 'gpt-6.1-sol': { price: { input: 99, output: 99 } } }));
     await restart({ refresh: '24h' });
     await until('it is told', () => gateway.logText().includes('higher prices were not applied'));
@@ -267,7 +267,7 @@ describe('an update of the models', () => {
     expect(await priceOf('openai/gpt-6.1-sol')).to.not.equal('0.000099');
   });
 
-  it('takes no table from an address without https, but on this machine (E16)', async () => {
+  it('accepts no table from a URL without https, except on this machine (E16)', async () => {
     const refused = (policy: object) =>
       startGateway({ policies: { 'model-refresh': policy } }).then(
         (started) => started.stop().then(() => ''),

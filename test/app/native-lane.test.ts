@@ -142,7 +142,7 @@ interface Told {
   readonly secret: string;
 }
 
-describe('the native lane', () => {
+describe('native passthrough', () => {
   let gateway: TestGateway;
 
   const post = async (body: object, headers: Record<string, string> = {}) => {
@@ -158,13 +158,13 @@ describe('the native lane', () => {
     };
   };
 
-  describe('without hooks that take part', () => {
+  describe('without active hooks', () => {
     before(async () => {
       gateway = await start();
     });
     after(() => gateway.stop());
 
-    it('sends the caller’s own body with the model changed, unknown fields and key order kept, and the vendor’s response back', async () => {
+    it('sends the caller’s own body with the model changed, with unknown fields and key order, and returns the vendor’s response', async () => {
       const { lane, dropped, text, json } = await post({ zulu: { deep: [1] }, m: 'one/m', alpha: true });
       expect([lane, dropped]).to.deep.equal(['native', null]);
       expect(JSON.stringify(json().seen.body)).to.equal('{"say":"hi","zulu":{"deep":[1]},"m":"m","alpha":true}');
@@ -172,13 +172,13 @@ describe('the native lane', () => {
       expect(text).to.match(/^\{"zebra":1,.*"alpha":2\}$/);
     });
 
-    it('lets through the headers that the dialect and the provider name, and no other', async () => {
+    it('passes only the headers that the dialect and the provider name', async () => {
       const sent = { 'x-tiny': 'beta', cookie: 'a=b', 'x-forwarded-for': '10.0.0.1', 'openai-organization': 'o' };
       const { headers } = (await post({ m: 'one/m' }, sent)).json().seen;
       expect(headers).to.deep.equal({ 'x-vendor': 'v1', 'x-tiny': 'beta' });
     });
 
-    it('passes the vendor’s events on as they came, unknown ones too, and counts them', async () => {
+    it('passes the vendor’s events unchanged, unknown ones too, and counts them', async () => {
       const { lane, text } = await post({ m: 'one/m', stream: true });
       const events = text.split('\n\n').filter(Boolean);
       expect(lane).to.equal('native');
@@ -188,7 +188,7 @@ describe('the native lane', () => {
       expect(line).to.include({ tokens_in: 2, tokens_out: 3 });
     });
 
-    it('translates for a vendor that does not speak the dialect, and tells what could not be said', async () => {
+    it('translates for a vendor without the dialect, and reports the loss', async () => {
       const whole = await post({ m: 'plain/m', zulu: 1 });
       expect([whole.lane, whole.dropped]).to.deep.equal(['translated', 'nuance']);
       expect(whole.json()).to.deep.equal({ written: 'said' });
@@ -199,7 +199,7 @@ describe('the native lane', () => {
       );
     });
 
-    it('skips a target that cannot be sent the request, and refuses it when no target is left', async () => {
+    it('skips a target that cannot represent the request, and refuses it when no target is left', async () => {
       const skipped = await post({ m: 'both', hot: 2 });
       expect(skipped).to.include({ status: 200, lane: 'native', skipped: 'plain' });
       const refused = await post({ m: 'plain/m', hot: 2 });
@@ -209,7 +209,7 @@ describe('the native lane', () => {
       ]);
     });
 
-    it('refuses what only a vendor of the dialect can do, and what lies in the operator’s account there', async () => {
+    it('refuses features of vendors with the dialect, and data in the operator’s account there', async () => {
       expect(await post({ m: 'one/m', only: true })).to.include({ status: 200, lane: 'native' });
       const only = await post({ m: 'plain/m', only: true });
       expect([only.status, only.json()['at']]).to.deep.equal([400, 'only']);
@@ -218,7 +218,7 @@ describe('the native lane', () => {
       expect(await post({ m: 'two/m', file: 'file_1' })).to.include({ status: 200, lane: 'native' });
     });
 
-    it('opens a sealed text for its own deployment only, tries that target first, and gives nobody else anything', async () => {
+    it('decrypts a sealed text only for its own deployment, tries that target first, and sends it to no other', async () => {
       const { secret } = (await post({ m: 'one/m' })).json();
       expect(secret).to.match(/^tg1\.one\..*\.cipher$/);
       const back = await post({ m: 'readers', sealed: secret });
@@ -232,7 +232,7 @@ describe('the native lane', () => {
       expect(forged.json().seen.body['sealed']).to.equal(null);
     });
 
-    it('passes no address of an image on that is not https at a public host', async () => {
+    it('passes no image URL that is not https on a public host', async () => {
       for (const image of [
         'http://example.com/a.png',
         'https://127.0.0.1/a',
@@ -247,7 +247,7 @@ describe('the native lane', () => {
       expect((await post({ m: 'one/m', image: 'data:image/png;base64,AA==' })).status).to.equal(200);
     });
 
-    it('checks a model that the vendor is told to call against the key’s list', async () => {
+    it('checks a model that the vendor would call against the key’s list', async () => {
       const { api_key: key } = await gateway.command<{ api_key: string }>(
         'keys',
         'create',
@@ -272,7 +272,7 @@ describe('the native lane', () => {
       expect(json().seen.body).to.deep.equal({ say: 'hi', zulu: 1, m: 'm', hot: 0.5 });
     });
 
-    it('stays native when hooks only watch, and they see every chunk as the provider sent it', async () => {
+    it('stays native when hooks only observe, and they see every chunk as the provider sent it', async () => {
       gateway = await start(`
         const seen = [];
         api.hook('receive', (call, response) => void seen.push(response.choices[0].message.content));
@@ -290,14 +290,14 @@ describe('the native lane', () => {
       expect(gateway.logText()).to.include('it cannot watch');
     });
 
-    it('is left when a hook changes anything else', async () => {
+    it('is replaced by a translation when a hook changes anything else', async () => {
       gateway = await start(
         `api.hook('prepare', (call, request) => ({ ...request, messages: request.messages.map((m) => ({ ...m, content: 'changed' })) }));`,
       );
       expect(await post({ m: 'one/m' })).to.include({ lane: 'translated', text: '{"written":"said"}' });
     });
 
-    it('is mixed when a hook changes the response, whole or streamed', async () => {
+    it('is mixed when a hook changes the response, with and without a stream', async () => {
       gateway = await start(`
         api.hook('receive', (call, response) => ({ ...response, choices: response.choices.map((choice) => ({ ...choice, message: { ...choice.message, content: 'masked' } })) }));
         api.hook('stream', () => ({ push: (chunk) => [chunk] }));`);

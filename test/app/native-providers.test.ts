@@ -56,7 +56,7 @@ function results(turn: OpenAI.ChatCompletionAssistantMessageParam): Message[] {
   return (turn.tool_calls ?? []).map(({ id }) => ({ role: 'tool', tool_call_id: id, content: 'sunny' }));
 }
 
-describe('the openai client at vendors with a format of their own', () => {
+describe('the openai client at vendors with their own format', () => {
   let gemini: ScriptedUpstream;
   let anthropic: ScriptedUpstream;
   let gateway: TestGateway;
@@ -80,7 +80,7 @@ describe('the openai client at vendors with a format of their own', () => {
     await anthropic.close();
   });
 
-  it('carries Gemini’s thought signature through a streamed tool loop, though it knows nothing of it', async () => {
+  it('preserves Gemini’s thought signature in a streamed tool loop, without knowing it', async () => {
     gemini.script(stream('gemini/stream-tools.sse'), answer(200, jsonFixture('gemini/chat.json')));
     const turn = await streamedTurn(client, 'gemini/gemini-3.8-flash', [QUESTION]);
     await client.chat.completions.create({
@@ -104,7 +104,7 @@ describe('the openai client at vendors with a format of their own', () => {
     expect(contents[2]?.parts).to.have.length(2);
   });
 
-  it('goes through a streamed tool loop at Anthropic', async () => {
+  it('completes a streamed tool loop at Anthropic', async () => {
     anthropic.script(
       stream('anthropic/stream-thinking-and-tools.sse'),
       answer(200, jsonFixture('anthropic/chat.json')),
@@ -135,7 +135,7 @@ describe('the openai client at vendors with a format of their own', () => {
     ['gemini/gemini-3.8-flash', 'gemini/cut.sse'],
     ['anthropic/claude-sonnet-5', 'anthropic/cut.sse'],
   ] as const) {
-    it(`is told when ${model} breaks off in the midst of an answer`, async () => {
+    it(`gets an error when ${model} interrupts a response`, async () => {
       const upstream = model.startsWith('gemini') ? gemini : anthropic;
       upstream.script(stream(cut));
       let text = '';
@@ -152,7 +152,7 @@ describe('the openai client at vendors with a format of their own', () => {
     });
   }
 
-  it('gets a bad key of the operator’s as 503, with nothing of the vendor’s', async () => {
+  it('gets a 503 for an invalid key of the operator, with no text of the vendor', async () => {
     const body = {
       error: {
         code: 400,
@@ -170,7 +170,7 @@ describe('the openai client at vendors with a format of their own', () => {
     expect(String(failed)).to.not.include('API key not valid');
   });
 
-  it('gets Anthropic’s rate limits in OpenAI’s names', async () => {
+  it('gets Anthropic’s rate limits under OpenAI’s names', async () => {
     const headers = {
       date: 'Fri, 20 Nov 2026 10:00:00 GMT',
       'anthropic-ratelimit-requests-limit': '50',
@@ -184,13 +184,13 @@ describe('the openai client at vendors with a format of their own', () => {
     expect(response.headers.get('x-ratelimit-reset-requests')).to.equal('30s');
   });
 
-  it('gets Gemini’s embeddings as the client decodes them, from base64', async () => {
+  it('gets Gemini’s embeddings as base64, which the client decodes', async () => {
     gemini.script(answer(200, { embedding: { values: [3, 4] } }));
     const { data } = await client.embeddings.create({ model: 'gemini/gemini-embedding-001', input: 'Hi' });
     expect(data[0]?.embedding.map((value) => Math.round(value * 10) / 10)).to.deep.equal([0.6, 0.8]);
   });
 
-  it('is told by name what a vendor cannot do, before anything is sent', async () => {
+  it('gets the name of a feature that a vendor lacks, before any request', async () => {
     const before = anthropic.requests.length;
     const failed = await client.chat.completions
       .create({ model: 'anthropic/claude-sonnet-5', messages: [QUESTION], n: 2 })

@@ -40,7 +40,7 @@ describe('notices by mail', () => {
     return row;
   };
 
-  it('say over TLS, to a server that we sign in at, that a target is left alone', async () => {
+  it('report an unhealthy target over TLS, after a sign-in at the server', async () => {
     server = await startMailServer();
     rig = await startRoutingRig({ both: ['a/m', 'b/m'] }, {}, { policies: mail({}, { events: ['target.opened'] }) });
     rig.vendors['a']?.script(refusal(401));
@@ -60,7 +60,7 @@ describe('notices by mail', () => {
     expect(rig.gateway.logText()).to.not.include(PASSWORD);
   });
 
-  it('go to no server without TLS, and to none with another certificate: it hears no password', async () => {
+  it('go to no server without TLS or with another certificate, which receives no password', async () => {
     server = await startMailServer({ offersTls: false });
     expect(await tryIt(mail({}))).to.deep.include({ receiver: 'mail', taken: false });
     expect(server.inTheClear.join()).to.not.include('AUTH').and.not.include('MAIL');
@@ -74,14 +74,14 @@ describe('notices by mail', () => {
     expect(server.mails).to.deep.equal([]);
   });
 
-  it('go to a server of this machine without TLS, where no certificate is named', async () => {
+  it('go to a server of this machine without TLS if no certificate is configured', async () => {
     server = await startMailServer({ offersTls: false });
     const tried = await tryIt(mail({ ca: undefined, user: undefined, password: undefined }));
     expect(tried).to.deep.include({ taken: true, said: '250 queued' });
     expect(server.mails[0]).to.deep.include({ isEncrypted: false, credential: undefined });
   });
 
-  it('say which recipient a server does not take', async () => {
+  it('name the recipient that a server rejects', async () => {
     server = await startMailServer();
     server.refuse('550 no such user');
     const tried = await tryIt(mail({}));
@@ -118,7 +118,7 @@ describe('notices by mail', () => {
     ],
     ['two lines in an address', { smtp: { host: 'localhost' }, from: FROM, to: ['a@example.com\nBcc: b@c.d'] }, 'to'],
   ] as const)
-    it(`refuse a receiver with ${what}, and say what to do`, async () => {
+    it(`refuse a receiver with ${what}, with the remedy`, async () => {
       server = await startMailServer();
       const refused = await startGateway({ policies: { notices: { receivers: { mail: options } } } }).then(
         (started) => started.stop(),

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { createReloader } from '../../cli/cluster/reload.ts';
+import { createReloader } from '../../cli/reload.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { FACTS } from '../conformance/store.ts';
 import { type NoticeReceiver, startNoticeReceiver } from '../support/clients/notice-receiver.ts';
@@ -41,7 +41,7 @@ describe('notices', () => {
     return rig;
   };
 
-  it('of a target say that it is left alone and why, and when it works again, each once, signed', async () => {
+  it('report an unhealthy target with the reason, and its recovery, once each and signed', async () => {
     const { vendors, ask } = await startRig(notices(ours()));
     vendors['a']?.script(refusal(500, { 'retry-after': '1' }));
     for (let n = 0; n < 6; n++) expect(await ask('both')).to.include({ by: 'b' });
@@ -59,7 +59,7 @@ describe('notices', () => {
     expect(closed?.['text']).to.include('Target a/m works again');
   });
 
-  it('of targets of one provider that fail together are one', async () => {
+  it('are combined for targets of one provider that fail together', async () => {
     const { vendors, ask } = await startRig(notices(ours()));
     for (const model of ['a/one', 'a/two', 'a/three']) expect((await ask(model)).status).to.equal(200);
     vendors['a']?.script(refusal(401));
@@ -69,7 +69,7 @@ describe('notices', () => {
     expect(opened?.['text']).to.match(/^3 targets of a are left alone: it rejects the gateway’s key/);
   });
 
-  it('hold neither the vendor’s words nor what would be read as markup', async () => {
+  it('contain neither the vendor’s message nor markup', async () => {
     const { vendors, ask } = await startRig(
       notices({
         slack: { url: receiver.url, format: 'slack', events: ['target.opened'] },
@@ -89,7 +89,7 @@ describe('notices', () => {
     for (const { headers } of receiver.got) expect(headers).to.not.have.property('x-tollgate-signature');
   });
 
-  it('of a budget say that it came to its soft limit, and that it no longer covers calls', async () => {
+  it('report a budget at its soft limit, and one that no longer covers calls', async () => {
     gateway = await startGateway({
       providers: { echo: { prices: { '*': { input: 0, output: 2000 } } } },
       budgets: [{ name: 'all', amount_usd: 3, soft_usd: 1, every: 'total' }],
@@ -114,7 +114,7 @@ describe('notices', () => {
     expect(receiver.got).to.have.lengthOf(2);
   });
 
-  it('of a reload say that it was refused and why, once for one file', async () => {
+  it('report a refused reload with the reason, once per file', async () => {
     gateway = await startGateway({ policies: notices(ours()) });
     const { folder: cwd, use, noteReload, audit } = gateway;
     const configPath = path.join(cwd, 'tollgate.config.json');
@@ -138,7 +138,7 @@ describe('notices', () => {
     expect(receiver.got).to.have.lengthOf(1);
   });
 
-  it('of a model say when its vendor shuts it down, once for all gateways of a store', async () => {
+  it('report the shutdown date of a model, once for all gateways of a store', async () => {
     const config = {
       store: `sqlite:${folder}/models`,
       providers: { openai: { apiKey: 'k' }, echo: {} },
@@ -159,7 +159,7 @@ describe('notices', () => {
     }
   });
 
-  it('of a key of an operator say that it ends soon, by its public prefix', async () => {
+  it('report the coming expiry of an operator’s key, by its public prefix', async () => {
     const auth = { 'api-key': { bootstrap: true, pepper: 'a pepper of 32 bytes or more, for tests' } };
     const store = `sqlite:${folder}/keys`;
     gateway = await startGateway({ store, auth });
@@ -174,7 +174,7 @@ describe('notices', () => {
     expect(receiver.got[0]?.text).to.not.include(key);
   });
 
-  it('of spend say that it is unusual for the weekday, by what the ledger has of the weeks before', async () => {
+  it('report unusual spend for the weekday, compared with the ledger of previous weeks', async () => {
     // Time zone where it is about noon: part of today is over, wherever and whenever this test runs.
     const behind = new Date().getUTCHours() - 12;
     const timezone = behind === 0 ? 'UTC' : `Etc/GMT${behind > 0 ? '+' : ''}${behind}`;
@@ -197,7 +197,7 @@ describe('notices', () => {
     expect(unusual).to.include({ spent_usd: '41.00', most_before_usd: '20.00', weeks_compared: '3', timezone });
   });
 
-  it('wait for a receiver that is away, and keep no call waiting', async () => {
+  it('wait for an unreachable receiver, without delaying calls', async () => {
     receiver.respond(0);
     const { vendors, ask } = await startRig(notices(ours()));
     vendors['a']?.script(refusal(401));
@@ -206,7 +206,7 @@ describe('notices', () => {
     for (let n = 0; n < 5; n++) expect((await ask('both')).status).to.equal(200);
   });
 
-  it('can be tried: the command says of each receiver whether it took a notice', async () => {
+  it('can be tested: the command reports for each receiver whether it accepted a notice', async () => {
     const gone = await startNoticeReceiver();
     await gone.close();
     gateway = await startGateway({
@@ -242,7 +242,7 @@ describe('notices', () => {
     ['with a password in its address', { url: 'https://a:b@hooks.example/x', secret: SECRET }, 'user or password'],
     ['of an unknown event', { url: 'https://hooks.example/x', secret: SECRET, events: ['target.gone'] }, 'target.gone'],
   ] as const)
-    it(`refuse a receiver ${what}, and say what to do`, async () => {
+    it(`refuse a receiver ${what}, with the remedy`, async () => {
       const refused = await startGateway({ policies: notices({ ours: options }) }).then(
         (started) => started.stop(),
         (error: Error) => error.message,

@@ -8,7 +8,7 @@ const chat = (content: string, rest: object = {}) => ({
   ...rest,
 });
 
-describe('what operators see', () => {
+describe('the operators’ view', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await startGateway();
@@ -20,7 +20,7 @@ describe('what operators see', () => {
     return gateway.logs.filter((line) => line['request_id'] === id);
   };
 
-  it('is one access-log line a request, with what it came to and nothing of what was said', async () => {
+  it('has one access-log line per request, with its outcome and no text of it', async () => {
     const response = await gateway.post('/v1/chat/completions', chat('a very private prompt'), {
       'x-request-id': 'log-test-0001',
     });
@@ -46,7 +46,7 @@ describe('what operators see', () => {
     expect(gateway.logText()).not.to.include('private').and.not.to.include(gateway.key);
   });
 
-  it('is a line for a stream too, after its last byte', async () => {
+  it('has a line for a stream too, after its last byte', async () => {
     await (
       await gateway.post('/v1/chat/completions', chat('one two three', { stream: true }), {
         'x-request-id': 'log-test-0002',
@@ -55,7 +55,7 @@ describe('what operators see', () => {
     expect((await lineOf('log-test-0002'))[0]).to.include({ status: 200, stream: true, outcome: 'ok', tokens_out: 3 });
   });
 
-  it('is a line for a refusal, with its code', async () => {
+  it('has a line for a refusal, with its code', async () => {
     await gateway.post('/v1/chat/completions', chat('x'), {
       authorization: 'Bearer tg_wrong',
       'x-request-id': 'log-test-0003',
@@ -63,14 +63,14 @@ describe('what operators see', () => {
     expect((await lineOf('log-test-0003'))[0]).to.include({ status: 401, error: 'invalid_api_key' });
   });
 
-  it('is no line for health checks', async () => {
+  it('has no line for health checks', async () => {
     await gateway.get('/livez', { 'x-request-id': 'log-test-0004' });
     await (await gateway.post('/v1/chat/completions', chat('x'), { 'x-request-id': 'log-test-0005' })).text();
     await lineOf('log-test-0005');
     expect(gateway.logs.some((line) => line['request_id'] === 'log-test-0004')).to.equal(false);
   });
 
-  it('D47 is no line for metrics at a path of their own, nor for a plugin’s route for monitors', async () => {
+  it('D47 has no line for metrics at a custom path, nor for a plugin’s route for monitors', async () => {
     const probe = `api.route({ method: 'GET', path: '/alive', summary: 'x', auth: 'none', isProbe: true, responses: { 200: 'x' }, handler(ctx) { ctx.body = {}; } })`;
     const file = `export default { name: 'probe', kind: 'policy', apiVersion: 1, setup(api) { ${probe}; } };`;
     const config = { policies: { metrics: { path: '/internal/numbers', auth: 'none' } }, plugins: ['./probe.mjs'] };
@@ -85,7 +85,7 @@ describe('what operators see', () => {
     }
   });
 
-  it('is a set of metrics with bounded labels and no user in them', async () => {
+  it('has metrics with bounded labels and no user in them', async () => {
     const text = await (await fetch(`${gateway.url}/metrics`)).text();
     expect(text).to.match(
       /tollgate_calls_total\{operation="chat",provider="echo",model="echo",status="ok",error="none",stream="false"\} \d+/,
@@ -96,13 +96,13 @@ describe('what operators see', () => {
     expect(text).not.to.include('local"');
   });
 
-  it('has no metric that grows with the paths that callers make up', async () => {
+  it('has no metric that grows with made-up paths', async () => {
     await Promise.all(Array.from({ length: 20 }, (_, at) => gateway.get(`/made/up/${at}`)));
     const text = await (await fetch(`${gateway.url}/metrics`)).text();
     expect(text.match(/tollgate_http_requests_total\{route="none",status="404"\}/g)).to.have.length(1);
   });
 
-  it('includes whether the gateway is alive and ready, without a credential', async () => {
+  it('includes liveness and readiness, without a credential', async () => {
     expect(await (await fetch(`${gateway.url}/livez`)).json()).to.deep.equal({ status: 'alive' });
     for (const path of ['/readyz', '/healthz'])
       expect(await (await fetch(gateway.url + path)).json()).to.deep.equal({
@@ -111,7 +111,7 @@ describe('what operators see', () => {
       });
   });
 
-  it('is the API as a document of every route, and as a page that loads nothing from elsewhere', async () => {
+  it('includes the API as a document of every route, and as a page without external resources', async () => {
     const document = (await (await fetch(`${gateway.url}/openapi.json`)).json()) as {
       openapi: string;
       paths: Record<string, object>;
@@ -140,7 +140,7 @@ describe('what operators see', () => {
   });
 });
 
-describe('a store that answers while this process is busy (E55)', () => {
+describe('a store that responds while this process is busy (E55)', () => {
   /** Blocks the event loop until after the deadline, while the store's response waits to be read. */
   const LATE = `
 import { randomBytes } from 'node:crypto';
@@ -155,7 +155,7 @@ export default { name: 'late', kind: 'store', apiVersion: 1, setup(api) {
 } };
 `;
 
-  it('does not make it one that is not ready', async () => {
+  it('does not make the gateway unready', async () => {
     const gateway = await startGateway({ store: { plugin: './late.mjs' } }, { files: { 'late.mjs': LATE } });
     try {
       const response = await fetch(`${gateway.url}/readyz`);

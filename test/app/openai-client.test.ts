@@ -87,7 +87,7 @@ describe('the official openai client', () => {
     expect(sent.json()).to.include({ model: 'gpt-5' });
   });
 
-  it('accepts a dated variant of a supported model and carries unknown fields on', async () => {
+  it('accepts a dated variant of a supported model and passes unknown fields on', async () => {
     upstream.script(answer(200, COMPLETION));
     await client.chat.completions.create({
       model: 'openai/gpt-5-mini-2026-01-01',
@@ -97,7 +97,7 @@ describe('the official openai client', () => {
     expect(upstream.requests.at(-1)!.json()).to.deep.include({ model: 'gpt-5-mini-2026-01-01', metadata: { a: 'b' } });
   });
 
-  it('streams, with usage only when asked', async () => {
+  it('streams, with usage only on request', async () => {
     upstream.script(
       sse(
         piece({ role: 'assistant', content: '' }),
@@ -185,7 +185,7 @@ describe('the official openai client', () => {
     expect(upstream.requests.at(-1)!.json()).to.deep.include({ response_format });
   });
 
-  it('decodes embeddings, which it asks for as base64', async () => {
+  it('decodes embeddings, which it requests as base64', async () => {
     const { data, usage } = await client.embeddings.create({ model: 'echo/echo', input: ['one', 'two'] });
     expect(data).to.have.length(2);
     expect(data[0]?.embedding.every(Number.isFinite)).to.equal(true);
@@ -193,7 +193,7 @@ describe('the official openai client', () => {
     expect(usage.prompt_tokens).to.equal(2);
   });
 
-  it('lists models of all providers and the aliases, and finds one whose id holds a slash', async () => {
+  it('lists models of all providers and the aliases, and finds one whose id contains a slash', async () => {
     const ids = (await client.models.list()).data.map(({ id }) => id);
     expect(ids).to.include.members(['fast', 'echo/echo', 'openai/gpt-5']);
     expect((await client.models.retrieve('openai/gpt-5')).id).to.equal('openai/gpt-5');
@@ -206,7 +206,7 @@ describe('the official openai client', () => {
     expect(Number(response.headers.get('x-tollgate-attempts'))).to.be.greaterThan(1);
   });
 
-  it('raises on a stream that breaks off, and keeps the text before it', async () => {
+  it('raises on an interrupted stream, after the text before it', async () => {
     upstream.script(sse(piece({ role: 'assistant', content: 'half an ' }), piece({ content: 'answer' })));
     let text = '';
     try {
@@ -224,7 +224,7 @@ describe('the official openai client', () => {
     expect(text).to.equal('half an answer');
   });
 
-  it('fails over on an error in the first event of a stream, and answers a status when no target is left', async () => {
+  it('fails over on an error in the first event of a stream, and returns a status when no target is left', async () => {
     upstream.script(
       sse({ error: { message: 'The engine is currently overloaded', type: 'server_error', code: 'overloaded' } }),
     );
@@ -302,7 +302,7 @@ describe('the official openai client', () => {
     });
   }
 
-  it('raises the class of each status for errors of the caller’s own', async () => {
+  it('raises the class of each status for the caller’s own errors', async () => {
     expect(
       await gateway
         .openai('tg_nonsense')
@@ -357,7 +357,7 @@ describe('the official openai client', () => {
     await elsewhere.close();
   });
 
-  it('works on a base URL with the provider in the path, with and without /v1', async () => {
+  it('accepts a base URL with the provider in the path, with and without /v1', async () => {
     for (const base of ['/api/core/echo', '/api/core/echo/v1', '//api/core/echo/']) {
       const there = new OpenAI({ apiKey: gateway.key, baseURL: gateway.url + base, maxRetries: 0 });
       const { choices } = await there.chat.completions.create({ model: 'echo', messages: MESSAGES });

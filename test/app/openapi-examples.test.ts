@@ -53,7 +53,7 @@ describe('the examples of /openapi.json', () => {
 
   const toToken = (part: string) => part.replaceAll('~', '~0').replaceAll('/', '~1');
 
-  it('are there for every route that takes JSON, and fit its schema', () => {
+  it('exist for every route with a JSON body, and match its schema', () => {
     const ajv = new Ajv2020({ strict: false, validateFormats: false });
     ajv.addSchema(document, 'document');
     const checked: string[] = [];
@@ -79,7 +79,7 @@ describe('the examples of /openapi.json', () => {
   });
 
   for (const path of CALLS)
-    it(`are answered by ${path}`, async () => {
+    it(`are accepted by ${path}`, async () => {
       const example =
         document.paths[path]?.['post']?.requestBody?.content['application/json']?.examples?.example?.value;
       const place = path.replace('{provider}', 'echo').replace('{model}', 'echo/echo');
@@ -97,13 +97,13 @@ describe('the examples of /openapi.json', () => {
   const environment = () => ({ PATH: process.env['PATH'], TOLLGATE_API_KEY: gateway.key });
 
   for (const path of CALLS)
-    it(`have a curl line for ${path} that works as it is written`, async () => {
+    it(`have a valid curl line for ${path}`, async () => {
       const line = samplesOf(path).get('curl')?.replace('PROVIDER', 'echo').replace('MODEL', 'echo/echo');
       const { stdout } = await run('sh', ['-c', `${line} -sS --fail-with-body --max-time 30`], { env: environment() });
       expect(JSON.parse(stdout)).to.be.an('object');
     });
 
-  it('have code for the libraries of each client format, which works as it is written', async () => {
+  it('have valid code for the libraries of each client format', async () => {
     const wanted: readonly (readonly [path: string, labels: readonly string[]])[] = [
       ['/v1/chat/completions', ['curl', 'openai, chat completions', 'AI SDK, @ai-sdk/openai-compatible']],
       ['/v1/responses', ['curl', 'openai', 'AI SDK, @ai-sdk/openai']],

@@ -107,7 +107,7 @@ const CASES: readonly Case[] = [
   },
 ];
 
-describe('what the response of an operation says is what is charged', () => {
+describe('usage in the response of an operation is charged', () => {
   let vendor: ScriptedUpstream;
   let gateway: TestGateway;
   let said: Uint8Array | Script = answer(200, {});

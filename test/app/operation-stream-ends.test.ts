@@ -119,7 +119,7 @@ describe('an event stream of an operation whose vendor never closes its socket',
     });
 
   for (const { title, events, ask, last } of CASES)
-    it(`G10: ends behind ${title}`, async () => {
+    it(`G10: ends after ${title}`, async () => {
       hold(events);
       const text = await (await ask(gateway)).text();
       expect(text).to.match(last).and.not.include('error');
@@ -127,7 +127,7 @@ describe('an event stream of an operation whose vendor never closes its socket',
     });
 
   for (const [name, instance, events] of SPEECH)
-    it(`G10: ends behind the sound of ${name}`, async () => {
+    it(`G10: ends after the sound of ${name}`, async () => {
       hold(events);
       const response = await gateway.post(`/${instance}/tts`, { text: 'Hi.', format: 'pcm' });
       expect(Buffer.from(await response.arrayBuffer()).toString('base64')).to.equal(SOUND);

@@ -9,7 +9,7 @@ interface Made {
   readonly api_key_info: { readonly id: string; readonly prefix: string; readonly expires_at: string | null };
 }
 
-describe('the end of operators’ keys (E41)', () => {
+describe('the expiry of operators’ keys (E41)', () => {
   const folder = useTempFolder('operator-keys');
   let gateway: TestGateway;
   afterEach(() => gateway.stop());
@@ -23,7 +23,7 @@ describe('the end of operators’ keys (E41)', () => {
   const daysLeft = ({ expires_at }: Made['api_key_info']): number =>
     Math.round((Date.parse(expires_at ?? '') - Date.now()) / DAY_MS);
 
-  it('is a year away unless it is named, or as the configuration says; keys for programs have none', async () => {
+  it('is a year away by default, or as configured; keys for programs have none', async () => {
     await start();
     expect(daysLeft(await make('--admin'))).to.equal(365);
     expect(daysLeft(await make('--scope', 'metrics:read'))).to.equal(365);
@@ -41,14 +41,14 @@ describe('the end of operators’ keys (E41)', () => {
     expect(daysLeft(await make('--role', 'viewer'))).to.equal(30);
   });
 
-  it('is taken away by who may change the key', async () => {
+  it('is removed by operators who may change the key', async () => {
     await start();
     const { prefix } = await make('--admin');
     const changed = await gateway.command<Made['api_key_info']>('keys', 'update', prefix, '--clear', 'expires');
     expect(changed.expires_at).to.equal(null);
   });
 
-  it('is warned of for two weeks, in the log and as a metric, of keys that still work', async () => {
+  it('is announced for two weeks, in the log and as a metric, for active keys', async () => {
     await start();
     const soon = await make('--admin', '--expires', '13d');
     await make('--admin', '--expires', '15d');
@@ -64,7 +64,7 @@ describe('the end of operators’ keys (E41)', () => {
     expect(await (await gateway.get('/metrics')).text()).to.match(/^tollgate_operator_keys_ending 1$/m);
   });
 
-  it('is refused where it would come at once', async () => {
+  it('is refused if it would be immediate', async () => {
     await start();
     const error: unknown = await startGateway({ auth: { 'api-key': { operatorKeyFor: '1h' } } }).catch(
       (e: unknown) => e,

@@ -58,7 +58,7 @@ const SPY = pluginFile({
     api.route({ method: 'GET', path: '/seen', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler(ctx) { ctx.body = seen.join('\\n'); } });`,
 });
 
-describe('a caller’s own subscription, where the operator lets it pay (E12)', () => {
+describe('a caller’s own subscription, if the operator allows it (E12)', () => {
   let vendor: ScriptedUpstream;
   let other: ScriptedUpstream;
   let gateway: TestGateway;
@@ -125,7 +125,7 @@ describe('a caller’s own subscription, where the operator lets it pay (E12)', 
     }
   };
 
-  it('goes to the provider’s own host in place of our key, with what the client says of itself', async () => {
+  it('goes to the provider’s own host in place of our key, with the client’s own headers', async () => {
     for (const stream of [false, true]) {
       const { status, text, sent } = await send({ ...(stream && { stream }) });
       expect([status, sent.length], text).to.deep.equal([200, 1]);
@@ -140,14 +140,14 @@ describe('a caller’s own subscription, where the operator lets it pay (E12)', 
     }
   });
 
-  it('works for a provider without a key of the operator’s, and for counts', async () => {
+  it('is used for a provider without a key of the operator, and for counts', async () => {
     const { status, text, sent } = await send({ model: 'keyless/claude-opus-5' });
     expect([status, sent[0]?.headers['authorization']], text).to.deep.equal([200, `Bearer ${TOKEN}`]);
     const count = await send({}, '/v1/messages/count_tokens');
     expect([count.status, count.sent[0]?.headers['authorization']]).to.deep.equal([200, `Bearer ${TOKEN}`]);
   });
 
-  it('goes on when a budget is overspent, and on a model that has no price', async () => {
+  it('is used when a budget is overspent, and for a model without a price', async () => {
     // The reservation is smaller than the cost.
     expect((await withKey({ max_tokens: 50 })).status).to.equal(200);
     await eventually(async () => expect((await withKey({ max_tokens: 1 })).status).to.equal(402));
@@ -155,7 +155,7 @@ describe('a caller’s own subscription, where the operator lets it pay (E12)', 
     expect((await send({ model: 'anthropic/claude-of-ours' })).status).to.equal(200);
   });
 
-  it('costs the operator nothing: no budget in money holds it, and the record has the usage and who paid', async () => {
+  it('costs the operator nothing: no budget in money applies, and the record has the usage and the payer', async () => {
     const { response, status } = await send({ messages: [{ role: 'user', content: 'who pays' }] });
     expect([status, response.headers.get('x-tollgate-cost-usd')]).to.deep.equal([200, '0.00']);
     const record = await recordOf(response);
@@ -165,7 +165,7 @@ describe('a caller’s own subscription, where the operator lets it pay (E12)', 
     expect((await withKey({})).status, 'the same with the operator’s money').to.equal(402);
   });
 
-  it('goes nowhere else: not to another provider of an alias, and not after a failure', async () => {
+  it('is sent to no other provider of an alias, and not after a failure', async () => {
     vendor.script(answer(529, { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }));
     const failed = await send({ model: 'mixed' });
     expect(failed.status).to.equal(529);
@@ -177,7 +177,7 @@ describe('a caller’s own subscription, where the operator lets it pay (E12)', 
     expect(response.headers.get('x-tollgate-provider')).to.equal('anthropic');
   });
 
-  it('is refused with a sentence where its model is somebody else’s, and where no model is called', async () => {
+  it('is refused with an explanation for another vendor’s model, and without a model', async () => {
     for (const [where, body] of [
       ['/v1/messages', { model: 'elsewhere' }],
       ['/v1/messages', { model: 'shut/claude-opus-5' }],
@@ -199,7 +199,7 @@ describe('a caller’s own subscription, where the operator lets it pay (E12)', 
     expect(list.status, 'what only reads').to.equal(200);
   });
 
-  it('is refused by the vendor as the caller’s own (401), and closes the provider for nobody', async () => {
+  it('is refused by the vendor as the caller’s own (401), without affecting the provider for others', async () => {
     vendor.script(
       answer(401, {
         type: 'error',
@@ -223,7 +223,7 @@ describe('a caller’s own subscription, where the operator lets it pay (E12)', 
     expect((await send({ model: 'mixed' })).status).to.equal(200);
   });
 
-  it('is seen by no plugin, no log, no record and no cache', async () => {
+  it('is visible in no plugin, log, record or cache', async () => {
     const asked = { messages: [{ role: 'user', content: 'kept?' }], temperature: 0 };
     expect((await send(asked)).sent).to.have.length(1);
     expect((await send(asked)).sent, 'no response of a subscription is given to another call').to.have.length(1);
@@ -237,7 +237,7 @@ describe('a caller’s own subscription, where the operator lets it pay (E12)', 
     }
   });
 
-  it('is taken by the vendor’s own host or the operator’s own network only: `check` refuses another company’s server', async () => {
+  it('is accepted only for the vendor’s own host or the operator’s own network: `check` refuses another company’s server', async () => {
     const config = {
       providers: { anthropic: { baseUrl: 'https://relay.vendor.com', apiKey: KEY, passThroughAuth: true } },
     };

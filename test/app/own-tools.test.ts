@@ -140,7 +140,7 @@ describe('a caller’s own tool, without any permission for server tools', () =>
     await vendor.close();
   });
 
-  it('G21: the vendors with several wires are all there', () => {
+  it('G21: the vendors with several APIs are all included', () => {
     expect(modelsOf(PROVIDERS.find(({ name }) => name === 'vertex') as BuiltInProvider)).to.include.members([
       'some-model',
       'claude-sonnet-4-5@20250929',
@@ -152,7 +152,7 @@ describe('a caller’s own tool, without any permission for server tools', () =>
     for (const name of each.provider.native ? [each.name, `${each.name}-translated`] : [each.name])
       for (const model of modelsOf(each))
         for (const way of Object.keys(WAYS))
-          it(`G21: reaches ${name}/${model} by ${way}, whole and streamed`, async () => {
+          it(`G21: reaches ${name}/${model} by ${way}, with and without a stream`, async () => {
             for (const stream of [false, true]) {
               const [path, body] = (WAYS[way] as (typeof WAYS)[string])(`${name}/${model}`, stream);
               const response = await gateway.post(path, body);

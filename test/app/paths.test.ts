@@ -56,7 +56,7 @@ describe('the path of a request to a gateway', () => {
     ['/v1/Models/gpt-5', '/v1/models/{id}'],
     ['/API/core/echo/models', '/api/core/{provider}/models'],
   ] as const)
-    it(`E36: ${path} reaches no route, and the right path is named`, async () => {
+    it(`E36: ${path} reaches no route, and the correct path is suggested`, async () => {
       const { status, code, message } = await ask('GET', path);
       expect([status, code]).to.deep.equal([404, 'unknown_url']);
       expect(message).to.include(`Did you mean ${right}?`);
@@ -67,7 +67,7 @@ describe('the path of a request to a gateway', () => {
     ...['/api/core/Admin/targets', '/api/core/%61dmin/keys', '/api/core/admin%2Fkeys', '/%6detrics', '/metrics%3a'],
     ...['/./metrics', '/api/core/admin/Console', '/x/api/core/admin/keys', '/v1/api/core/admin/targets'],
   ])
-    it(`E36: ${path} reaches no route, and names none of the operators`, async () => {
+    it(`E36: ${path} reaches no route, and suggests no route of operators`, async () => {
       for (const method of ['GET', 'POST', 'PUT']) {
         const { status, message } = await ask(method, path);
         expect(status, method).to.equal(404);
@@ -81,7 +81,7 @@ describe('the path of a request to a gateway', () => {
       expect([status, code]).to.deep.equal([400, 'invalid_request']);
     });
 
-  it('E36: models are found with the slashes and colons that SDKs write', async () => {
+  it('E36: models are found with the slashes and colons of SDKs', async () => {
     for (const path of [
       '//v1/models',
       '/v1/models/',
@@ -101,7 +101,7 @@ describe('the path of a request to a gateway', () => {
     expect(paths).to.include('//metrics').and.not.include('/metrics');
   });
 
-  it('E36: whoever misspells the path of the medical agent is told the emergency number', async () => {
+  it('E36: a misspelled path of the medical agent returns the emergency number', async () => {
     expect((await ask('POST', '/API/core/agent/Medical/')).message).to.include('000');
   });
 
@@ -135,7 +135,7 @@ describe('the path of a request to a gateway', () => {
     ['POST', '/api/core/echo/api/core/echo/chat/completions', '/api/core/{provider}/chat/completions', OF_PROVIDER],
     ['POST', '/api/core/echo/v1/v1/chat/completions', '/api/core/{provider}/chat/completions', OF_PROVIDER],
   ] as const)
-    it(`E53: ${method} ${path} is told the base URL`, async () => {
+    it(`E53: ${method} ${path} returns the base URL`, async () => {
       const { status, code, message } = await ask(method, path);
       expect([status, code]).to.deep.equal([404, path.startsWith('/v1beta/') ? 404 : 'unknown_url']);
       expect(message)
@@ -144,14 +144,14 @@ describe('the path of a request to a gateway', () => {
       expect(message.split('. Did you mean ')[1]).to.equal(`${right}? ${base}`);
     });
 
-  it('E53: a base URL that ends at the models is told it beside the methods of that path', async () => {
+  it('E53: a base URL that ends at the models returns it with the methods of that path', async () => {
     const { status, code, message } = await ask('POST', '/v1/models/v1/chat/completions');
     expect([status, code]).to.deep.equal([405, 'method_not_allowed']);
     expect(message).to.include('it takes GET, HEAD.').and.to.include(`Did you mean /v1/chat/completions? ${V1}`);
     expect((await ask('DELETE', '/v1/chat/completions')).message).to.not.include('Did you mean');
   });
 
-  it('E53: what is near no route, or too long to be a mistake, is told nothing', async () => {
+  it('E53: a path unlike any route, or too long to be a mistake, gets no suggestion', async () => {
     for (const path of ['/v1/unknown', '/nothing', '/v1', '/sk-proj-1234567890abcdef', `${'/v1'.repeat(30)}/models`])
       expect((await ask('POST', path)).message, path)
         .to.include('Unknown request URL')

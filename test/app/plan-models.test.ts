@@ -22,7 +22,7 @@ describe('the models of a plan', () => {
   after(() => rig?.stop());
 
   for (const stream of [false, true])
-    it(`are those that its accounts may call (E71, ${stream ? 'stream' : 'whole'})`, async () => {
+    it(`are the only ones that its accounts may call (E71, ${stream ? 'stream' : 'whole'})`, async () => {
       for (const vendor of Object.values(rig.vendors)) vendor.script(stream ? fineStream : fine);
       const statusOf = async (model: string, user: string) => (await rig.ask(model, { stream }, keys[user])).status;
       expect(await statusOf('quick', 'ann'), 'an alias').to.equal(200);
@@ -44,7 +44,7 @@ describe('the models of a plan', () => {
     expect(rig.countOf('a')).to.equal(before);
   });
 
-  it('are what lists show', async () => {
+  it('are the ones in lists', async () => {
     const idsOf = async (path: string, user: string) => {
       const list = (await (await rig.gateway.get(path, keys[user])).json()) as { data: { id: string }[] };
       return list.data.map(({ id }) => id);

@@ -31,7 +31,7 @@ const SPY = pluginFile({
     api.route({ method: 'GET', path: '/seen', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler(ctx) { ctx.body = seen; } });`,
 });
 
-describe('what code of plugins that do not come with the package sees of a request', () => {
+describe('third-party plugins’ view of a request', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await startGateway({ policies: { spy: { plugin: './spy.mjs' } } }, { files: { 'spy.mjs': SPY } });
@@ -45,7 +45,7 @@ describe('what code of plugins that do not come with the package sees of a reque
     ['x-api-key', (key: string) => ({ 'x-api-key': key })],
     ['x-goog-api-key', (key: string) => ({ 'x-goog-api-key': key })],
   ] as const)
-    it(`E63: no credential in ${where}, whenever and however it looks, while the call is let in by it`, async () => {
+    it(`E63: has no credential in ${where}, at any time and in any way, while the call is authenticated by it`, async () => {
       const headers = {
         'content-type': 'application/json',
         cookie: 'tollgate-session=secret-session',
@@ -65,7 +65,7 @@ describe('what code of plugins that do not come with the package sees of a reque
         .and.not.include('secret-session');
     });
 
-  it('E63: no credential in a websocket of its own, whose caller is checked anew all the same', async () => {
+  it('E63: has no credential in its own websocket, whose caller is re-authenticated all the same', async () => {
     const headers = {
       authorization: `Bearer ${gateway.key}`,
       connection: 'upgrade',
@@ -79,7 +79,7 @@ describe('what code of plugins that do not come with the package sees of a reque
     expect(told).to.include('checked anew').and.include('x-own').and.not.include(gateway.key);
   });
 
-  it('E63: no credential in a route of its own, which knows the caller; what middleware changed of the headers counts', async () => {
+  it('E63: has no credential in its own route, which knows the caller; header changes by middleware apply', async () => {
     const response = await gateway.post('/own', undefined);
     expect(await response.json()).to.deep.equal({ user: 'local', session: 'of the plugin' });
     const looks = await seen();
@@ -89,7 +89,7 @@ describe('what code of plugins that do not come with the package sees of a reque
 });
 
 describe('a plugin whose middleware throws', () => {
-  it('E32: keeps no monitor from /livez, /readyz and /healthz, whatever it does to requests', async () => {
+  it('E32: does not affect /livez, /readyz and /healthz, whatever it does to requests', async () => {
     const setup = `api.use((ctx) => { if (ctx.path === '/healthz') return new Promise(() => {}); throw new Error('at every request'); });`;
     const gateway = await startGateway({ plugins: ['./bad.mjs'] }, { files: { 'bad.mjs': pluginFile({ setup }) } });
     try {
@@ -104,24 +104,24 @@ describe('a plugin whose middleware throws', () => {
 
 describe('the ledger', () => {
   const setup = `api.route({ method: 'POST', path: '/mint', summary: 'x', auth: 'none', responses: { 200: 'x' },
-    async handler(ctx) { await api.ledger.credit('local', 'mint', 1_000_000_000, 'a gift', Date.now()); ctx.body = {}; } });`;
+    async handler(ctx) { await api.books.ledger.credit('local', 'mint', 1_000_000_000, 'a gift', Date.now()); ctx.body = {}; } });`;
   const start = (more: string): Promise<TestGateway> =>
     startGateway({ plugins: ['./mint.mjs'] }, { files: { 'mint.mjs': pluginFile({ name: 'mint', setup, more }) } });
 
-  it('E63: is out of reach for a plugin that does not declare the permission', async () => {
+  it('E63: is inaccessible to a plugin that does not declare the permission', async () => {
     const gateway = await start('');
     try {
       const response = await gateway.post('/mint', undefined);
       expect(response.status).to.equal(500);
       expect(gateway.logText()).to.include(
-        `uses api.ledger, which its definition does not declare: permissions: ['ledger']`,
+        `uses api.books.ledger, which its definition does not declare: permissions: ['ledger']`,
       );
     } finally {
       await gateway.stop();
     }
   });
 
-  it('E63: is there for one that declares it, which operators see', async () => {
+  it('E63: is accessible to one that declares it, which operators see', async () => {
     const gateway = await start(`permissions: ['ledger'],`);
     try {
       const response = await gateway.post('/mint', undefined);
@@ -142,7 +142,7 @@ describe('the ledger', () => {
     }
   });
 
-  it('E63: a permission that there is not stops the start', async () => {
+  it('E63: refuses an unknown permission at the start', async () => {
     expect(await startError(start(`permissions: ['everything'],`))).to.match(/permissions.*everything.*ledger/);
   });
 });

@@ -72,7 +72,7 @@ const hooksOf = (gateway: TestGateway, response: Response): Promise<readonly Hoo
     return found?.hooks ?? null;
   });
 
-describe('the hooks of a plugin that fails', () => {
+describe('the hooks of a failing plugin', () => {
   describe('with the default, closed', () => {
     let gateway: TestGateway;
     before(async () => {
@@ -86,7 +86,7 @@ describe('the hooks of a plugin that fails', () => {
       expect(gateway.logText()).to.include('plugin \\"guard\\", hook \\"admit\\": did not finish within 50 ms');
     });
 
-    it('E32: after five timeouts in a row calls fail at once, which the log says; the others of the plugin go on', async () => {
+    it('E32: after five timeouts in a row calls fail immediately, which is logged; the plugin’s other hooks still run', async () => {
       for (let at = 0; at < 5; at++) await (await ask(gateway, 'hang')).text();
       expect(await metricOf(gateway, 'skipped_total', 'admit')).to.be.at.least(0);
       const before = await metricOf(gateway, 'calls_total', 'admit');
@@ -97,7 +97,7 @@ describe('the hooks of a plugin that fails', () => {
     });
   });
 
-  it('E32: one caller who makes it hang again and again does not take it from others, who must not go without it', async () => {
+  it('E32: one caller who makes it hang repeatedly does not disable it for others, who must not skip it', async () => {
     const gateway = await start({ timeout: '200ms' });
     const { api_key: other } = await gateway.command<{ api_key: string }>('keys', 'create', '--user', 'other');
     const others = async (): Promise<number> => {
@@ -129,7 +129,7 @@ describe('the hooks of a plugin that fails', () => {
     after(() => gateway?.stop());
 
     for (const user of ['hang', 'bug', 'late bug'])
-      it(`E32: a call goes on after ${user}, and the log names plugin and hook`, async () => {
+      it(`E32: a call continues after ${user}, and the log names plugin and hook`, async () => {
         const response = await ask(gateway, user);
         expect(response.status).to.equal(200);
         expect(await readText(response)).to.include('five');
@@ -139,19 +139,19 @@ describe('the hooks of a plugin that fails', () => {
         expect(hook).to.include({ plugin: 'guard', hook: 'admit', action: 'failed' });
       });
 
-    it('E32: a refusal stays one', async () => {
+    it('E32: a refusal stays a refusal', async () => {
       const response = await ask(gateway, 'refuse');
       expect(response.status).to.equal(400);
       expect(await response.text()).to.include('The guard says no.');
     });
 
-    it('E32: a stream goes on without a transform that fails, with what that held back', async () => {
+    it('E32: a stream continues without a failed transform, with the text that it held back', async () => {
       const text = await readText(await ask(gateway, 'stream bug', { stream: true }));
       expect(text).to.equal(await readText(await ask(gateway, 'none', { stream: true })));
       expect(text).to.include(WORDS);
     });
 
-    it('E32: after five timeouts in a row calls go on without it at once', async () => {
+    it('E32: after five timeouts in a row calls continue without it immediately', async () => {
       for (let at = 0; at < 6; at++) expect((await ask(gateway, 'hang')).status).to.equal(200);
       const before = await metricOf(gateway, 'calls_total', 'admit');
       expect((await ask(gateway, 'refuse')).status).to.equal(200);
@@ -160,7 +160,7 @@ describe('the hooks of a plugin that fails', () => {
     });
   });
 
-  it('E32: an option that would do nothing is refused at its place', async () => {
+  it('E32: an option without effect is refused at its place', async () => {
     const files = {
       'none.mjs': pluginFile({ setup: '' }),
       'end.mjs': pluginFile({ setup: `api.hook('finish', () => undefined);` }),
@@ -174,7 +174,7 @@ describe('the hooks of a plugin that fails', () => {
   });
 });
 
-describe('what hooks of plugins did', () => {
+describe('actions of plugins’ hooks', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await start({});
@@ -189,7 +189,7 @@ describe('what hooks of plugins did', () => {
     ['bug', 500, [{ plugin: 'guard', hook: 'admit', action: 'failed' }]],
   ];
   for (const [user, status, hooks] of ACTED)
-    it(`E44: ${hooks?.[0]?.action ?? 'nothing'} is in the record of the call, whole and streamed`, async () => {
+    it(`E44: ${hooks?.[0]?.action ?? 'nothing'} is in the record of the call, with and without a stream`, async () => {
       for (const stream of [false, true]) {
         const response = await ask(gateway, user, { stream });
         await response.text();
@@ -198,7 +198,7 @@ describe('what hooks of plugins did', () => {
       }
     });
 
-  it('E44: a transform of a stream is in its record where it changed what the stream says, not where it only held some of it back', async () => {
+  it('E44: a transform is in the record of a stream if it changed the content, not if it only delayed it', async () => {
     const sides = ['response'];
     const guarded = await startGateway({
       policies: {
@@ -227,7 +227,7 @@ describe('what hooks of plugins did', () => {
     expect(await metricOf(gateway, 'calls_total', 'finish')).to.be.at.least(1);
   });
 
-  it('E52: operators see what each hook did, of all processes, where they see the plugins', async () => {
+  it('E52: operators see each hook’s actions in all processes, in the list of plugins', async () => {
     const { api_key: key } = await gateway.command<{ api_key: string }>('keys', 'create', '--user', 'root', '--admin');
     await (await ask(gateway, 'bug')).text();
     const list = await gateway.get('/api/core/admin/plugins', { authorization: `Bearer ${key}` });
@@ -240,7 +240,7 @@ describe('what hooks of plugins did', () => {
     expect(admit?.calls).to.be.at.least(admit?.failures ?? Infinity);
   });
 
-  it('E52: the line of a call that a plugin failed names plugin and hook, and so does its line in the access log', async () => {
+  it('E52: the error line of a call that failed by a plugin names plugin and hook, and so does its line in the access log', async () => {
     const response = await ask(gateway, 'bug');
     await response.text();
     const request_id = response.headers.get('x-request-id');
@@ -252,7 +252,7 @@ describe('what hooks of plugins did', () => {
     });
   });
 
-  it('E52: /readyz names a plugin that failed ten calls in a row, and stays ready: a caller may have found its bug', async () => {
+  it('E52: /readyz names a plugin that failed ten calls in a row, and stays ready, because one caller may trigger its bug', async () => {
     const checks = async () => {
       const response = await fetch(`${gateway.url}/readyz`);
       expect(response.status).to.equal(200);

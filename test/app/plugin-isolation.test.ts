@@ -36,7 +36,7 @@ const FAILING: Readonly<Record<string, string>> = {
   'a check that throws': pluginFile({ more: `check() { throw new Error('no'); },`, setup: `throw new Error('no');` }),
 };
 
-describe('E66: a plugin that is not required', () => {
+describe('E66: an optional plugin', () => {
   let gateway: TestGateway | undefined;
   afterEach(async () => {
     await gateway?.stop();
@@ -55,7 +55,7 @@ describe('E66: a plugin that is not required', () => {
   };
 
   for (const [what, text] of Object.entries(FAILING))
-    it(`is left out for ${what}: the gateway serves, and says so`, async () => {
+    it(`is omitted for ${what}: the gateway serves, and reports it`, async () => {
       gateway = await start(text, false);
       for (const stream of [false, true])
         expect((await gateway.post(CHAT, chatOf('Hi', { stream }))).status).to.equal(200);
@@ -65,19 +65,19 @@ describe('E66: a plugin that is not required', () => {
       ).to.have.length(1);
     });
 
-  it('stops the start unless it says that it is not required', async () => {
+  it('stops the start unless it is configured as optional', async () => {
     expect(await startError(start(BROKEN, true))).to.match(
       /^plugin "broken": setup failed: no \/secret\/folder \(broken\.mjs:5:\d+\)$/,
     );
   });
 
-  it('leaves nothing of what it registered, and is closed', async () => {
+  it('leaves no registrations, and is closed', async () => {
     gateway = await start(BROKEN, false);
     expect((await gateway.post('/broken', {})).status).to.equal(404);
     expect(gateway.logText()).to.include('broken was closed');
   });
 
-  it('does not hide a mistake in its options', async () => {
+  it('does not hide an error in its options', async () => {
     const text = pluginFile({
       more: `configSchema: { type: 'object', properties: { level: { type: 'integer' } } },`,
       setup: '',
@@ -86,7 +86,7 @@ describe('E66: a plugin that is not required', () => {
     expect(await startError(start(text, false, wrong))).to.include('policies.broken.level');
   });
 
-  it('takes those with it that need it, and stops the start where one of them is required', async () => {
+  it('disables its dependents too, and stops the start if one of them is required', async () => {
     const needing = (required: boolean) =>
       startGateway(
         {
@@ -127,7 +127,7 @@ describe('E66: a plugin that is not required', () => {
   });
 });
 
-describe('E66: a package that says what it is made for', () => {
+describe('E66: a package with version requirements', () => {
   afterEach(removeFolders);
 
   const PACKAGE = 'node_modules/tollgate-plugin-acme';
@@ -153,7 +153,7 @@ describe('E66: a package that says what it is made for', () => {
       (error: Error) => error.message,
     );
 
-  it('is refused for another Tollgate or another Node, with what to do', async () => {
+  it('is refused for another Tollgate or another Node, with the remedy', async () => {
     expect(await messageOf({ peerDependencies: { tollgate: '^7.1.0' } })).to.include(
       `policies.acme: the plugin "tollgate-plugin-acme" requires Tollgate ^7.1.0, but this is ${VERSION}. Install a plugin version for Tollgate ${VERSION}, or the Tollgate version that it requires.`,
     );
@@ -163,7 +163,7 @@ describe('E66: a package that says what it is made for', () => {
     );
   });
 
-  it('is taken where it fits, or says nothing that can be compared', async () => {
+  it('is accepted if it matches, or has no comparable requirement', async () => {
     const fitting = [
       {},
       { peerDependencies: { tollgate: `^${VERSION}` }, engines: { node: '>=20' } },

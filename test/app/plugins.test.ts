@@ -71,7 +71,7 @@ describe('plugins from files', () => {
     });
   }
 
-  it('change requests, answers and chunks alike', async () => {
+  it('change requests, responses and chunks', async () => {
     gateway = await startWith({
       shout: `
         api.hook('prepare', (call, request) => ({ ...request, messages: [{ role: 'user', content: 'changed words' }] }));
@@ -85,7 +85,7 @@ describe('plugins from files', () => {
     expect(text).to.include('"CHANGED"').and.not.to.include('changed');
   });
 
-  it('refuse by an error of their own, with and without a stream', async () => {
+  it('refuse by their own error, with and without a stream', async () => {
     gateway = await startWith({
       guard: `api.hook('admit', (call) => { throw Object.assign(new Error('never seen'), { [Symbol.for('tollgate.GatewayError')]: true, code: 'permission_denied', status: 403, type: 'permission_error', headers: {}, toBody: (id) => ({ error: { message: 'Not today.', type: 'permission_error', code: 'permission_denied', param: null, request_id: id } }) }); });`,
     });
@@ -99,7 +99,7 @@ describe('plugins from files', () => {
     }
   });
 
-  it('are told both names when two claim one route', async () => {
+  it('are both named when they claim the same route', async () => {
     const route = `api.route({ method: 'GET', path: '/mine', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler() {} });`;
     const message = await messageOf(startWith({ first: route, second: route }));
     expect(message).to.match(
@@ -107,7 +107,7 @@ describe('plugins from files', () => {
     );
   });
 
-  it('may not take a route of core', async () => {
+  it('may not replace a route of core', async () => {
     const route = `api.route({ method: 'GET', path: '/livez', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler() {} });`;
     expect(await messageOf(startWith({ thief: route }))).to.match(
       /thief.*plugin_conflict: route "GET \/livez" belongs to core/,
@@ -128,7 +128,7 @@ describe('plugins from files', () => {
     );
   });
 
-  it('that check requests have every schema checked at the start, those of core and of built-in plugins too', async () => {
+  it('with request schemas have every schema checked at the start, those of core and of built-in plugins too', async () => {
     const config = {
       agents: {
         team: { model: 'echo/echo' },
@@ -171,7 +171,7 @@ describe('plugins from files', () => {
     expect(text).to.include('one').and.not.to.include('[DONE]').and.not.to.include('third');
   });
 
-  it('X06 that return nonsense are refused, and cannot change their configuration', async () => {
+  it('X06 that return invalid results are refused, and cannot change their configuration', async () => {
     gateway = await startWith({
       wrong: `
         try { config.injected = true; } catch {}
@@ -183,7 +183,7 @@ describe('plugins from files', () => {
     expect((await gateway.post(CHAT, ask({ stream: true }))).status).to.equal(200);
   });
 
-  it('X08 reach no credential: none is in what hooks are given', async () => {
+  it('X08 cannot read a credential: hooks’ arguments contain none', async () => {
     gateway = await startWith({
       nosy: `
         const told = [];
@@ -204,7 +204,7 @@ describe('plugins from files', () => {
     ['a thrown nothing', `throw undefined`],
   ];
   for (const [what, handler] of BAD_ANSWERS) {
-    it(`X09 that answer with ${what} get 500, and the connection goes on`, async () => {
+    it(`X09 that respond with ${what} cause a 500, and the connection continues`, async () => {
       gateway = await startWith({
         odd: `api.route({ method: 'GET', path: '/odd', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler(ctx) { ${handler}; } });`,
       });
@@ -215,14 +215,14 @@ describe('plugins from files', () => {
     });
   }
 
-  it('X09 that answer nothing get an empty 204 or 404, never a hang', async () => {
+  it('X09 that set no response cause an empty 204 or 404, never a hang', async () => {
     gateway = await startWith({
       mute: `api.route({ method: 'GET', path: '/mute', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler(ctx) { ctx.body = undefined; } });`,
     });
     expect([204, 404]).to.include((await gateway.get('/mute')).status);
   });
 
-  it('close in reverse order, after the last answer', async () => {
+  it('close in reverse order, after the last response', async () => {
     const close = (name: string) => `api.onClose(() => { api.log.info({ closed: '${name}' }, 'closing'); });`;
     const started = await startWith({ a: close('a'), b: close('b') });
     await (await started.post(CHAT, ask())).text();

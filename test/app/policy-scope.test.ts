@@ -39,7 +39,7 @@ describe('E66: a policy for some calls', () => {
   };
 
   for (const stream of [false, true])
-    it(`runs where what it names is there, and nowhere else${stream ? ', streamed' : ''}`, async () => {
+    it(`runs only for matching calls${stream ? ', streamed' : ''}`, async () => {
       const team = { headers: { 'x-tollgate-tag': 'team=search' }, stream };
       expect(await call('apple', { stream }), 'no tag').to.equal(200);
       expect(await call('apple', team), 'its tag').to.equal(400);
@@ -54,7 +54,7 @@ describe('E66: a policy for some calls', () => {
       expect(await call('grape', { ...team, model: 'slow' }), 'both').to.equal(400);
     });
 
-  it('knows the plan of an account, and the key by its name', async () => {
+  it('matches the plan of an account, and the key by its name', async () => {
     const { api_key: key } = await rig.gateway.command<{ api_key: string }>(
       'keys',
       'create',
@@ -71,7 +71,7 @@ describe('E66: a policy for some calls', () => {
   });
 });
 
-describe('E66: a policy that only logs', () => {
+describe('E66: a policy in log mode', () => {
   let rig: IngressRig;
   before(async () => {
     rig = await startIngressRig({
@@ -85,7 +85,7 @@ describe('E66: a policy that only logs', () => {
   after(() => rig.stop());
 
   for (const stream of [false, true])
-    it(`lets all pass as it is, and says in the record and the log what it would have done${stream ? ', streamed' : ''}`, async () => {
+    it(`passes all calls unchanged, and reports its verdicts in the record and the log${stream ? ', streamed' : ''}`, async () => {
       rig.say('openai', { pieces: [{ text: 'An apple for bob@acme.example today.' }] });
       const seen = rig.gateway.logs.length;
       const body = {
@@ -118,7 +118,7 @@ describe('E66: a policy that only logs', () => {
     });
 });
 
-describe('E66: `when` and `mode` that cannot work', () => {
+describe('E66: invalid `when` and `mode`', () => {
   const start = (options: object): Promise<string> =>
     startGateway({ policies: { guard: { plugin: 'words', words: ['apple'], ...options } }, tags: { team: '*' } }).then(
       async (gateway) => {
@@ -128,7 +128,7 @@ describe('E66: `when` and `mode` that cannot work', () => {
       (error: Error) => error.message,
     );
 
-  it('stop the start, and say why', async () => {
+  it('stop the start, with the reason', async () => {
     expect(await start({ when: { providers: ['openia'] } }))
       .to.include('openia')
       .and.include('guard');
@@ -139,7 +139,7 @@ describe('E66: `when` and `mode` that cannot work', () => {
   });
 });
 
-describe('a policy that shows its verdicts', () => {
+describe('a policy with visible verdicts', () => {
   let rig: IngressRig;
   before(async () => {
     rig = await startIngressRig({
@@ -185,7 +185,7 @@ describe('a policy that shows its verdicts', () => {
         expect(none ?? '').to.not.include('prepare');
       });
 
-  it('says nothing of the call to a client that sends headers of that name, and stops the start where there is nothing to show', async () => {
+  it('reveals nothing to a client that sends headers of that name, and stops the start if there is nothing to show', async () => {
     rig.say('openai', { pieces: [{ text: 'Fine.' }] });
     const response = await rig.gateway.post('/v1/chat/completions', ways[0]?.[1]('a fig', false), {
       'x-tollgate-verdicts': 'hidden prepare changed',

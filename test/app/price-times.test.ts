@@ -65,7 +65,7 @@ describe('prices with dates and hours, over HTTP', () => {
       expect(Number(response.headers.get('x-tollgate-cost-usd'))).to.equal(usd);
     });
 
-  it('what will be dearer while a call may run is held at the dearer price (E17)', async () => {
+  it('the reservation uses a higher price that starts while the call may run (E17)', async () => {
     const sent = upstream.requests.length;
     expect((await ask('rising')).status).to.equal(402);
     expect(upstream.requests).to.have.length(sent);
@@ -77,7 +77,7 @@ describe('prices with dates and hours, over HTTP', () => {
     ['a date that is none', [{ input: 1, output: 1, until: '2026-13-01' }], 'until'],
     ['a row without output', [{ input: 1 }], 'output'],
   ] as const)
-    it(`${title} keeps a gateway from starting, with why (E17)`, async () => {
+    it(`${title} stops a start, with the reason (E17)`, async () => {
       const provider = { plugin: 'openai-compatible', baseUrl: 'http://127.0.0.1:1', prices: { m: prices } };
       let error: unknown;
       await startGateway({ providers: { local: provider } }).then(

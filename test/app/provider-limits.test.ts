@@ -27,7 +27,7 @@ describe('the limits of a provider over all callers', () => {
   });
 
   for (const stream of [false, true])
-    it(`refuse whoever comes next with 429, or let another target have it (${stream ? 'stream' : 'whole'})`, async () => {
+    it(`refuse the next call with 429, or route it to another target (${stream ? 'stream' : 'whole'})`, async () => {
       const rig = await start({ rpm: 2, wait: '0s' });
       for (const vendor of ['a', 'b']) rig.vendors[vendor]?.script(stream ? fineStream : fine);
       const ann = await newKey(rig, 'ann');
@@ -44,7 +44,7 @@ describe('the limits of a provider over all callers', () => {
       expect(rig.countOf('a')).to.equal(2);
     });
 
-  it('count tokens: what is reserved and not used comes back', async () => {
+  it('count tokens: reserved but unused ones are released', async () => {
     // Each call uses 60 tokens and reserves about 1,000.
     const rig = await start({ tpm: 1200, wait: '0s' });
     for (let n = 0; n < 3; n++) expect((await rig.ask('a/m', { max_tokens: 1000 })).status, `call ${n}`).to.equal(200);
@@ -53,7 +53,7 @@ describe('the limits of a provider over all callers', () => {
     expect(refused.text).to.include('1200 tokens a minute');
   });
 
-  it('let calls wait for their turn, one of each account after the other', async () => {
+  it('queue calls, taking turns between accounts', async () => {
     const rig = await start({ concurrency: 1 });
     const [ann, bob] = [await newKey(rig, 'ann'), await newKey(rig, 'bob')];
     let release: () => void = () => {};
@@ -78,7 +78,7 @@ describe('the limits of a provider over all callers', () => {
     expect(order).to.deep.equal(['ann 1', 'ann 2', 'bob 1', 'ann 3']);
   });
 
-  it('say how long a call waited, and let no more wait than may', async () => {
+  it('report the wait of a call, and limit the queue', async () => {
     const rig = await start({ concurrency: 1, queue: 1 });
     let release: () => void = () => {};
     const held = new Promise<void>((resolve) => (release = resolve));
@@ -98,7 +98,7 @@ describe('the limits of a provider over all callers', () => {
     expect(Number((await second).headers.get('x-tollgate-queued-ms'))).to.be.greaterThan(0);
   });
 
-  it('forget who has left, and give back what a failed attempt had', async () => {
+  it('drop callers who disconnected, and release the tokens of a failed attempt', async () => {
     const rig = await start({ concurrency: 1 });
     rig.vendors['a']?.script(hung, refusal(500), fine);
     const callers = [new AbortController(), new AbortController()];
@@ -145,13 +145,13 @@ describe('two gateways on one store', () => {
   });
 });
 
-describe('limits of a provider that cannot work', () => {
+describe('invalid limits of a provider', () => {
   for (const [what, providers, message] of [
     ['name none', { nobody: { rpm: 1 } }, /is no provider/],
     ['wait longer than a hook may take', { a: { rpm: 1, wait: '1m' } }, /is over 25s/],
     ['limit nothing', { a: { wait: '1s' } }, /limits nothing/],
   ] as const)
-    it(`are refused at start where they ${what}`, async () => {
+    it(`are refused at start if they ${what}`, async () => {
       const started = startRoutingRig({}, {}, { policies: { limits: { providers } } });
       const error = await started.then(
         async (rig) => {

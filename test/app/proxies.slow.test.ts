@@ -107,7 +107,7 @@ for (const [name, { program, args, config }] of Object.entries(EXAMPLE_PROXIES))
         socket.close();
       });
 
-      it('gets a body of 30 MB, and none that it would refuse', async () => {
+      it('receives a body of 30 MB, and none that it would refuse', async () => {
         const send = (megabytes: number) =>
           requestTls(url, '/v1/chat/completions', {
             ...trusting(certificate),
@@ -125,7 +125,7 @@ for (const [name, { program, args, config }] of Object.entries(EXAMPLE_PROXIES))
         expect(large).to.be.oneOf([413, 'cut']);
       });
 
-      it('sees the address of the client, whatever that claims itself', async () => {
+      it('sees the address of the client, whatever the client claims', async () => {
         await requestTls(url, '/v1/models', {
           ...trusting(certificate),
           headers: { ...headers(), 'x-forwarded-for': '9.9.9.9' },
@@ -134,12 +134,12 @@ for (const [name, { program, args, config }] of Object.entries(EXAMPLE_PROXIES))
         expect(gateway.logText()).to.include('"ip":"127.0.0.1"').and.not.include('9.9.9.9');
       });
 
-      it('shows /metrics to nobody outside', async () => {
+      it('hides /metrics from outside', async () => {
         expect((await requestTls(url, '/metrics', trusting(certificate))).status).to.equal(404);
         expect((await gateway.get('/metrics')).status).to.equal(200);
       });
 
-      it('writes no key to its logs, wherever a client sends it, also of calls that fail (E37)', async () => {
+      it('writes no key to its logs, wherever a client sends it, also for failed calls (E37)', async () => {
         const places = [
           { 'x-api-key': gateway.key },
           { 'x-goog-api-key': gateway.key },

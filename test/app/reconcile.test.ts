@@ -53,7 +53,7 @@ describe('the bill of a vendor for calls through a gateway', () => {
     return gateway.command<Reconciled>('reconcile', '--provider', provider, ...range);
   };
 
-  it('agrees with the ledger unit by unit, and a tier that was not told explains the difference (OpenAI)', async () => {
+  it('agrees with the ledger unit by unit, and an unreported tier explains the difference (OpenAI)', async () => {
     const cached = { prompt_tokens_details: { cached_tokens: 400 } };
     const search = { type: 'web_search_call', id: 'ws_1', status: 'completed', action: { type: 'search', query: 'x' } };
     const days = [
@@ -116,7 +116,7 @@ describe('the bill of a vendor for calls through a gateway', () => {
     expect(agreed.totals).to.include({ ledger_usd: '0.012215', vendor_usd: '0.012215' });
   });
 
-  it('ends the command with exit code 4 where it does not agree, and prints what was found', async () => {
+  it('makes the command exit with 4 if it does not agree, and print its findings', async () => {
     const day = await call(MESSAGES, 'anthropic/claude-haiku-4-5', { usage: anthropic(100, 50) });
     const end = new Date(Date.parse(day) + 86_400_000).toISOString().slice(0, 10);
     vendor.serve();

@@ -13,7 +13,7 @@ interface Entry {
   readonly after: Record<string, unknown>;
 }
 
-describe('the audit log of what was refused', () => {
+describe('the audit log of refusals', () => {
   let operator: Operator;
   beforeEach(async () => {
     operator = await startOperator({ policies: { metrics: { auth: 'admin' } } });
@@ -34,7 +34,7 @@ describe('the audit log of what was refused', () => {
       return found;
     });
 
-  it('has who lacked which scope for which route, from which address (E47)', async () => {
+  it('contains the caller, missing scope, route and address of a refusal (E47)', async () => {
     const { gateway } = operator;
     const words = ['keys', 'create', '--user', 'eve', '--scope', 'usage:read'];
     const { api_key: key } = await gateway.command<{ api_key: string }>(...words);
@@ -46,7 +46,7 @@ describe('the audit log of what was refused', () => {
     expect(entry?.after).to.deep.equal({ code: 'permission_denied', lacking: 'the scope "keys:write"' });
   });
 
-  it('has wrong keys, also at the metrics, and none of their characters', async () => {
+  it('contains wrong keys, also at the metrics, without any of their characters', async () => {
     const wrong = `${operator.key.slice(0, -3)}xyz`;
     expect(await ask(`${ADMIN}/keys`, wrong)).to.equal(401);
     expect(await ask('/metrics', operator.gateway.key)).to.equal(403);
@@ -58,7 +58,7 @@ describe('the audit log of what was refused', () => {
     expect(JSON.stringify(found)).not.to.include(wrong.slice(20));
   });
 
-  it('has refused sign-ins at the console, by key and by link', async () => {
+  it('contains refused sign-ins at the console, by key and by link', async () => {
     const { gateway } = operator;
     expect(await ask(`${ADMIN}/console/session`, 'tg_nothing', 'POST')).to.equal(401);
     const headers = { origin: gateway.url, 'content-type': 'application/json' };
@@ -73,14 +73,14 @@ describe('the audit log of what was refused', () => {
       ]);
   });
 
-  it('has nothing of requests without a credential, nor of calls', async () => {
+  it('does not contain requests without a credential, nor calls', async () => {
     await (await fetch(`${operator.gateway.url}${ADMIN}/keys`)).text();
     expect((await operator.chat('tg_nothing')).status).to.equal(401);
     expect(await ask(`${ADMIN}/keys`, operator.gateway.key)).to.equal(403);
     await entries(1);
   });
 
-  it('is not filled by who tries again and again', async () => {
+  it('is not filled by repeated attempts', async () => {
     for (let n = 0; n < 200; n += 1) await ask(`${ADMIN}/keys`, operator.gateway.key);
     await entries(1);
   });
@@ -91,7 +91,7 @@ describe('refusals', () => {
     const written: AuditChange[] = [];
     const closers: (() => void | Promise<void>)[] = [];
     const note = createRefusals({
-      audit: async (change) => void written.push(change),
+      operators: { audit: async (change) => void written.push(change) },
       onClose: (close) => void closers.push(close),
     });
     return { written, note, close: async () => closers[0]?.() };
@@ -100,7 +100,7 @@ describe('refusals', () => {
     ...{ actor: { via: 'api', address }, action: 'admin.refused', subject: 'GET /x', code: 'invalid_api_key' },
   });
 
-  it('are written once, and once more with the number of those that followed', async () => {
+  it('are written once, and once more with the number of repetitions', async () => {
     const { written, note, close } = collect();
     for (let n = 0; n < 500; n += 1) note(refusal('192.0.2.1'));
     expect(written).to.have.lengthOf(1);
@@ -111,7 +111,7 @@ describe('refusals', () => {
     ]);
   });
 
-  it('of any number of addresses come to a bounded number of entries, without one lost', async () => {
+  it('from any number of addresses make a limited number of entries, without loss', async () => {
     const { written, note, close } = collect();
     for (let n = 0; n < 10_000; n += 1) note(refusal(`192.0.${n >> 8}.${n & 255}`));
     for (let n = 0; n < 1000; n += 1) note(refusal(`2001:db8::${n.toString(16)}`));

@@ -185,7 +185,7 @@ for (const [name, { program, args, config }] of Object.entries(EXAMPLE_PROXIES))
         expectNoneTwice();
       });
 
-      it('get calls again once one of them is started at its address (G40)', async function () {
+      it('get calls again once one of them has restarted at its address (G40)', async function () {
         this.timeout(300_000);
         const before = servedBy('a');
         await underLoad(async () => {
@@ -196,7 +196,7 @@ for (const [name, { program, args, config }] of Object.entries(EXAMPLE_PROXIES))
         expectNoneTwice();
       });
 
-      it('fail the calls of one of them that is killed, and no others; none is sent twice (G40)', async function () {
+      it('fail only the calls of a killed one, and send none twice (G40)', async function () {
         this.timeout(300_000);
         let killed = 0;
         await underLoad(async () => {

@@ -43,7 +43,7 @@ describe('the response cache', () => {
     before(() => start({ maxSize: '20kb', sharedBy: 'account' }));
     after(() => rig.stop());
 
-    it('drops that account’s own when it has half of all, those kept first, and keeps those of others', async () => {
+    it('drops that account’s own when it has half of all, oldest first, and keeps those of others', async () => {
       const makeKey = async (account: string) =>
         (await rig.gateway.command<{ api_key: string }>('keys', 'create', '--user', account)).api_key;
       const [greedy, other] = await Promise.all(
@@ -61,11 +61,11 @@ describe('the response cache', () => {
     });
   });
 
-  describe('as it is when it is switched on', () => {
+  describe('with its defaults', () => {
     before(() => start({}));
     after(() => rig.stop());
 
-    it('gives the response to the same request again, for nothing, and says what that saved', async () => {
+    it('replays the response to the same request, free of charge, and reports the saved amount', async () => {
       const mark = await rig.mark();
       rig.vendor.script(answer(200, completion('the answer')));
       const body = fresh();
@@ -88,7 +88,7 @@ describe('the response cache', () => {
       await rig.expectOrder(mark, 2, USAGE_COST);
     });
 
-    it('G92: never gives one user what another one got, nor a response to words that are merely alike', async () => {
+    it('G92: never replays another user’s response, nor one to a merely similar text', async () => {
       const [first, second] = [await keyOf('first'), await keyOf('second')];
       rig.vendor.script(answer(200, completion('for the first')));
       const body = fresh();
@@ -104,7 +104,7 @@ describe('the response cache', () => {
       expect(await send(alike, { authorization: `Bearer ${first}` })).to.include({ cache: null });
     });
 
-    it('G93: replays a whole response as a stream, and a stream as a whole response', async () => {
+    it('G93: replays a JSON response as a stream, and a stream as JSON', async () => {
       rig.vendor.script(answer(200, completion('kept whole')));
       const whole = fresh();
       const first = await send(whole);
@@ -123,7 +123,7 @@ describe('the response cache', () => {
       expect(await send(piecewise)).to.include({ cache: 'hit', text: 'in pieces' });
     });
 
-    it('keeps tool calls whole, also those that came in pieces', async () => {
+    it('stores complete tool calls, also those that were streamed', async () => {
       const call = (part: object) =>
         delta('', null, { choices: [{ index: 0, delta: { tool_calls: [part] }, finish_reason: null }] });
       rig.vendor.script(
@@ -154,7 +154,7 @@ describe('the response cache', () => {
       ['a field that only the vendor knows', { unknown_field: 1 }],
       ['another limit of output', { max_completion_tokens: 7 }],
     ] as const)
-      it(`takes a request with ${title} for another one`, async () => {
+      it(`treats a request with ${title} as another one`, async () => {
         rig.vendor.script(answer(200, completion()));
         const body = fresh();
         await send(body);
@@ -162,7 +162,7 @@ describe('the response cache', () => {
         expect((await send({ ...body, ...rest })).cache).to.equal('hit');
       });
 
-    it('neither gives nor keeps for cache-control: no-store, and makes a new response for no-cache', async () => {
+    it('neither replays nor stores for cache-control: no-store, and gets a new response for no-cache', async () => {
       const noStore = { 'cache-control': 'no-store' };
       rig.vendor.script(answer(200, completion('one')));
       const body = fresh();
@@ -188,7 +188,7 @@ describe('the response cache', () => {
       ['is an error', answer(500, { error: { message: 'no' } }), false],
       ['broke off as a stream', events([delta('so far')], (wire) => wire.reset()), true],
     ] as const)
-      it(`does not keep a response that ${title}`, async () => {
+      it(`does not store a response that ${title}`, async () => {
         rig.vendor.script(script);
         const body = fresh({ stream });
         await send(body);
@@ -200,7 +200,7 @@ describe('the response cache', () => {
   describe('with options', () => {
     afterEach(() => rig.stop());
 
-    it('is off unless its section is there', async () => {
+    it('is disabled without its section', async () => {
       await start(undefined);
       rig.vendor.script(answer(200, completion()));
       const body = fresh();
@@ -208,7 +208,7 @@ describe('the response cache', () => {
       expect((await send(body)).cache).to.equal(null);
     });
 
-    it('gives to everyone who may use the model where the operator says so', async () => {
+    it('replays for everyone who may use the model if so configured', async () => {
       await start({ sharedBy: 'everyone' });
       rig.vendor.script(answer(200, completion('shared')));
       const body = fresh();
@@ -217,7 +217,7 @@ describe('the response cache', () => {
       expect(await send(body, { authorization: `Bearer ${other}` })).to.include({ cache: 'hit', text: 'shared' });
     });
 
-    it('keeps only responses that are meant to be repeatable with requests: deterministic', async () => {
+    it('stores only responses to repeatable requests with requests: deterministic', async () => {
       await start({ requests: 'deterministic' });
       rig.vendor.script(answer(200, completion()));
       for (const [rest, cache] of [
@@ -232,7 +232,7 @@ describe('the response cache', () => {
       }
     });
 
-    it('does not keep a response larger than maxResponse, and lets the oldest go beyond maxSize', async () => {
+    it('does not store a response larger than maxResponse, and evicts the oldest beyond maxSize', async () => {
       await start({ maxResponse: '2kb', maxSize: '3kb' });
       rig.vendor.script(answer(200, completion('x'.repeat(3000))));
       const large = fresh();
@@ -245,7 +245,7 @@ describe('the response cache', () => {
       expect((await send(all[0] ?? {})).cache).to.equal(null);
     });
 
-    it('keeps what the provider said: what other policies change, they change again in a response that was kept', async () => {
+    it('stores the provider’s response: other policies change a replayed response again', async () => {
       const masks = pluginFile({
         name: 'masks',
         setup: `

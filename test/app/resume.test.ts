@@ -96,7 +96,7 @@ const says = (...texts: readonly string[]): Script =>
     (wire) => wire.end(),
   );
 
-describe('a stream that its vendor breaks off, of an alias with `resume: true`', function () {
+describe('a stream interrupted by its vendor, of an alias with `resume: true`', function () {
   this.timeout(120_000);
   let first: ScriptedUpstream;
   let second: ScriptedUpstream;
@@ -177,7 +177,7 @@ describe('a stream that its vendor breaks off, of an alias with `resume: true`',
   const sentSecond = (): readonly RecordedRequest[] => second.requests.slice(used);
   const bodyOf = (nth: number) => sentSecond()[nth]?.json() as Asked | undefined;
 
-  it('is one stream with the text as it would have been, wherever in the bytes it breaks', async () => {
+  it('is one stream with the complete text, wherever it is interrupted', async () => {
     first.script((wire) => cutAt(RECORDED, Number(/"model":"m(\d+)"/.exec(wire.request.body.toString())?.[1]))(wire));
     const check = async (at: number): Promise<void> => {
       const { text, frames } = await ask(`byte${at}`);
@@ -201,7 +201,7 @@ describe('a stream that its vendor breaks off, of an alias with `resume: true`',
   });
 
   for (const form of formsOf(true))
-    it(`is so for clients of the form ${form.name}`, async () => {
+    it(`is complete for clients of the format ${form.name}`, async () => {
       const wire = form.name === 'Messages' ? 'anthropic' : 'openai';
       const bytes = Buffer.from(streamText(wire, { pieces: [{ text: FULL }] }));
       const end = bytes.indexOf(wire === 'anthropic' ? '"message_delta"' : '"finish_reason":"stop"');
@@ -213,7 +213,7 @@ describe('a stream that its vendor breaks off, of an alias with `resume: true`',
       }
     });
 
-  it('is so on a websocket of Responses, and for clients of the old completions', async () => {
+  it('is complete on a Responses websocket, and for clients of legacy completions', async () => {
     first.script(says('Grü'));
     const { socket, create } = await openResponses(gateway);
     const all = await create({ model: plain(), input: 'greet me' });
@@ -227,14 +227,14 @@ describe('a stream that its vendor breaks off, of an alias with `resume: true`',
     expect(frames.map(({ choices: [choice] }) => choice?.text ?? '').join('')).to.equal(FULL);
   });
 
-  it('passes the transforms of plugins as one stream, and the next vendor is given what the first one said', async () => {
+  it('passes the transforms of plugins as one stream, and the next vendor gets the first one’s text', async () => {
     first.script(says('Grü'));
     const { text, frames } = await ask('loud0');
     expect(wordsOf(frames), text).to.equal(`${FULL.toUpperCase()} (${FULL.length})`);
     expect(begunIn(sentSecond()[0] as RecordedRequest)).to.equal('Grü');
   });
 
-  it('is so for clients of Gemini', async () => {
+  it('is complete for clients of Gemini', async () => {
     const bytes = Buffer.from(streamText('gemini', { pieces: [{ text: FULL }] }));
     for (const [n, at] of cutsOf(bytes).entries()) {
       first.script(cutAt(bytes, at));
@@ -250,7 +250,7 @@ describe('a stream that its vendor breaks off, of an alias with `resume: true`',
   });
 
   for (const wire of ['anthropic', 'mistral'] as const)
-    it(`goes on at ${wire}, which is given what was said as it wants it`, async () => {
+    it(`continues at ${wire}, which gets the previous text in its own form`, async () => {
       for (let n = 0; n < BITS.length; n++) {
         used = second.requests.length;
         first.script(says(...BITS.slice(0, n + 1)));
@@ -264,7 +264,7 @@ describe('a stream that its vendor breaks off, of an alias with `resume: true`',
       }
     });
 
-  it('goes on at DeepSeek’s beta, and at servers that want to be told', async () => {
+  it('continues at DeepSeek’s beta, and at servers that need a flag', async () => {
     first.script(says(BITS[0] ?? ''));
     for (const model of ['deepseek0', 'vllm0']) expect(wordsOf((await ask(model)).frames)).to.equal(FULL);
     const [atDeepSeek, atVllm] = sentSecond();
@@ -273,7 +273,7 @@ describe('a stream that its vendor breaks off, of an alias with `resume: true`',
     expect(atVllm?.json()).to.include({ add_generation_prompt: false, continue_final_message: true });
   });
 
-  it('is told in a comment and in the record, and both are charged', async () => {
+  it('is reported in a comment and in the record, and both vendors are charged', async () => {
     const before = (await settledBooks(gateway.url, gateway.key)).spent;
     first.script(says('Grüße,\n\n'));
     const model = plain();
@@ -297,7 +297,7 @@ describe('a stream that its vendor breaks off, of an alias with `resume: true`',
     expect(bodyOf(0)?.max_tokens, 'what is left of 50').to.equal(50 - written);
   });
 
-  it('goes on once more when the second breaks off too', async () => {
+  it('is resumed again when the second one is interrupted too', async () => {
     first.script(says('Grü'));
     second.script(says('ße,\n\n'));
     const { text, frames } = await ask('three0');
@@ -306,14 +306,14 @@ describe('a stream that its vendor breaks off, of an alias with `resume: true`',
     expect(third.requests.at(-1) && begunIn(third.requests.at(-1) as RecordedRequest)).to.equal('Grüße,\n\n');
   });
 
-  it('goes on at a third when the second refuses', async () => {
+  it('is resumed at a third vendor when the second refuses', async () => {
     first.script(says('Grü'));
     second.script('HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n');
     const { text, frames } = await ask('three1');
     expect(wordsOf(frames), text).to.equal(FULL);
   });
 
-  it('ends with the error when the next vendor says again what was said, though it should not', async () => {
+  it('ends with the error when the next vendor repeats the text, contrary to its table', async () => {
     const long = 'These words are longer than any chance. ';
     first.script(says(long));
     second.script(says(long, 'And more.'));
@@ -339,7 +339,7 @@ describe('a stream that its vendor breaks off, of an alias with `resume: true`',
       says('rü'),
     ],
   ] as const)
-    it(`does not go on ${what}: the error ends it`, async () => {
+    it(`is not resumed ${what}: the error ends it`, async () => {
       first.script(script);
       const { text, frames } = await ask(model || plain(), rest);
       expect(frames.at(-1)?.error?.code, text).to.equal('provider_unavailable');
@@ -348,8 +348,8 @@ describe('a stream that its vendor breaks off, of an alias with `resume: true`',
     });
 });
 
-describe('a stream that broke off, of an account whose money pays for one answer', () => {
-  it('ends with the error as ever, and the second vendor is not asked', async () => {
+describe('an interrupted stream, of an account whose balance covers one response', () => {
+  it('ends with the error, and the second vendor is not called', async () => {
     const first = await startScriptedUpstream(says('Grü'));
     const second = await startScriptedUpstream(goesOn());
     const rest = {

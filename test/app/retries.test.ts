@@ -65,27 +65,27 @@ describe('a retry', () => {
     expect(asked.attempts).to.equal('2');
   });
 
-  it('goes to another target where there is one', async () => {
+  it('goes to another target if there is one', async () => {
     rig.vendors['a']?.script(refusal(503), fine);
     const before = rig.countOf('a');
     expect(await rig.ask('pair')).to.include({ status: 200, by: 'b', attempts: '2' });
     expect(rig.countOf('a') - before).to.equal(1);
   });
 
-  it('in vain is told by what a vendor said, not by the key that the next one lacks', async () => {
+  it('without success is reported by a vendor’s error, not by the key that the next one lacks', async () => {
     rig.vendors['a']?.script(refusal(500));
     const { text } = await rig.ask('keyless');
     expect(text).to.include('provider_unavailable').and.not.include('provider_not_configured');
   });
 
-  it('in vain is told to the caller’s SDK after as many attempts as it would make itself', async () => {
+  it('without success is reported to the caller’s SDK after as many attempts as it would make itself', async () => {
     for (const name of ['a', 'b', 'd']) rig.vendors[name]?.script(refusal(500));
     expect(await rig.ask('three')).to.include({ status: 503, shouldRetry: 'false' });
     rig.vendors['d']?.script(refusal(500));
     expect(await rig.ask('d/alone')).to.include({ status: 503, shouldRetry: null });
   });
 
-  it('is made for three calls at once and no more, when few are live', async () => {
+  it('is made for at most three concurrent calls, when few are live', async () => {
     let release = () => {};
     const all = new Promise<void>((resolve) => {
       release = resolve;

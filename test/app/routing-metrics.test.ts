@@ -20,7 +20,7 @@ describe('the metrics of routing, the store and money', () => {
     return Number(found?.slice(line.length + 1) ?? Number.NaN);
   };
 
-  it('have the time to the first token, and between tokens, of streams by provider and model', async () => {
+  it('include the time to the first token, and between tokens, of streams by provider and model', async () => {
     const usage = { prompt_tokens: 5, completion_tokens: 11, total_tokens: 16 };
     rig.vendors['a']?.script(async (wire) => {
       await wire.pause(60);
@@ -44,7 +44,7 @@ describe('the metrics of routing, the store and money', () => {
     });
   });
 
-  it('have second targets that were asked, by what came of them', async () => {
+  it('include hedged requests by outcome', async () => {
     const of = (result: string) => `tollgate_hedges_total{provider="d",model="quick",result="${result}"}`;
     rig.vendors['c']?.script(hung);
     expect((await rig.ask('quick')).by).to.equal('d');
@@ -60,7 +60,7 @@ describe('the metrics of routing, the store and money', () => {
     expect([numberAt(text, of('won')), numberAt(text, of('failed'))]).to.deep.equal([1, 1]);
   });
 
-  it('have how many targets an alias has left', async () => {
+  it('include the number of available targets of an alias', async () => {
     const left = 'tollgate_alias_targets_available{alias="pair"}';
     expect(numberAt(await scrape(), left)).to.equal(2);
     rig.vendors['a']?.script(refusal(429, { 'retry-after': '60' }));
@@ -69,7 +69,7 @@ describe('the metrics of routing, the store and money', () => {
     expect(numberAt(await scrape(), left)).to.equal(0);
   });
 
-  it('have what is held while a call runs, and nothing afterwards', async () => {
+  it('include reservations while a call runs, and none afterwards', async () => {
     const seen: number[] = [];
     rig.vendors['a']?.script(async (wire) => {
       seen.push(numberAt(await scrape(), 'tollgate_held_usd'));
@@ -81,7 +81,7 @@ describe('the metrics of routing, the store and money', () => {
     expect(numberAt(await scrape(), 'tollgate_settlements_waiting')).to.equal(0);
   });
 
-  it('have how often the store was asked for what, and how long that took', async () => {
+  it('include count and duration of store operations', async () => {
     const before = await scrape();
     rig.vendors['a']?.script(fine);
     for (let n = 0; n < 3; n++) await rig.ask('a/counted');

@@ -60,7 +60,7 @@ describe('the scopes of operators', () => {
     return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
   };
 
-  it('let a key with one scope do that alone, and name what lacks for everything else (E41)', async () => {
+  it('limit a key with one scope to that, and name the missing scope for everything else (E41)', async () => {
     for (const scope of new Set(USES.map(([name]) => name))) {
       const key = await make('--scope', scope);
       for (const [needed, method, path, body] of USES) {
@@ -84,7 +84,7 @@ describe('the scopes of operators', () => {
     expect((await operator.chat(key)).message).to.include('"models:call"');
   });
 
-  it('are those of the role that a key is made with, over HTTP and on the command line', async () => {
+  it('are those of the role that a key is created with, over HTTP and on the command line', async () => {
     for (const role of ROLES) {
       const over = (await operator.call('POST', '/keys', { user_id: 'ann', role })).body.api_key as string;
       const scopes = listScopes(rightsOf([role]));
@@ -96,7 +96,7 @@ describe('the scopes of operators', () => {
     }
   });
 
-  it('come to a token by the words and claims that the configuration names, and by no others (E41)', async () => {
+  it('are granted to a token only by the values and claims in the configuration (E41)', async () => {
     const reach = async (claims: object, path: string): Promise<number> =>
       (await ask(signShared(SECRET, { sub: 'ann', ...claims }), 'GET', path)).status;
     expect(await reach({ scope: 'admin', roles: ['admin'], permissions: ['admin'] }, `${ADMIN}/keys`)).to.equal(403);
@@ -108,7 +108,7 @@ describe('the scopes of operators', () => {
     expect(await reach({ groups: ['bots'] }, `${ADMIN}/keys`)).to.equal(403);
   });
 
-  it('of a key make and change no key that has more', async () => {
+  it('of a key do not allow creating or changing a key with more', async () => {
     const { call } = operator;
     const admin = (await call('POST', '/keys', { user_id: 'root', role: 'admin' })).body.api_key_info;
     const viewer = (await call('POST', '/keys', { user_id: 'eve', role: 'viewer' })).body.api_key_info;
@@ -131,7 +131,7 @@ describe('the scopes of operators', () => {
     expect((await call('GET', `/keys/${admin.id}`)).body).to.include({ blocked_at: null, revoked_at: null });
   });
 
-  it('stay with a key that is rotated or changed, and end with it', async () => {
+  it('stay with a rotated or changed key, and end with it', async () => {
     const { call, gateway } = operator;
     const made = (await call('POST', '/keys', { user_id: 'ann', scopes: ['usage:read'] })).body.api_key_info;
     expect(made).to.deep.include({ role: null, scopes: ['usage:read'] });
@@ -145,7 +145,7 @@ describe('the scopes of operators', () => {
     expect(Date.parse(brief.api_key_info.expires_at)).to.be.greaterThan(Date.now());
   });
 
-  it('show a person what a session may, and end it with the key that began it', async () => {
+  it('are shown to a person for the session, which ends with its key', async () => {
     const { gateway } = operator;
     const own = { origin: gateway.url, 'sec-fetch-site': 'same-origin' };
     const key = await make('--scope', 'budgets:read', '--expires', '1h');
@@ -163,7 +163,7 @@ describe('the scopes of operators', () => {
     expect((await get('/keys')).status).to.equal(403);
   });
 
-  it('are refused by name where there is no such role or scope', async () => {
+  it('are refused by name if the role or scope is unknown', async () => {
     for (const [words, right] of [
       [['--scope', 'metrics:write'], /--scope takes metrics:read, /],
       [['--role', 'root'], /--role takes viewer, billing, operator, team, admin/],
@@ -174,7 +174,7 @@ describe('the scopes of operators', () => {
       expect((await operator.call('POST', '/keys', { user_id: 'ann', ...wrong })).status).to.equal(400);
   });
 
-  it('are told by OpenAPI for each route of operators, and each of the table opens one', () => {
+  it('are in OpenAPI for each operators’ route, and each one in the table opens a route', () => {
     const { paths } = operator.gateway.openApi as {
       paths: Record<string, Record<string, { security: readonly Record<string, readonly string[]>[] }>>;
     };
@@ -195,7 +195,7 @@ describe('the scopes of operators', () => {
     expect(others.sort()).to.deep.equal(forAll.map((path) => ADMIN + path));
   });
 
-  it('stand in docs/keys.md with the roles that have them', async () => {
+  it('are in docs/keys.md with their roles', async () => {
     const page = await readFile('docs/keys.md', 'utf8');
     for (const scope of SCOPE_NAMES) {
       const cells = ['viewer', 'billing', 'operator'].map((role) =>

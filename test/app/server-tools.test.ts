@@ -63,7 +63,7 @@ describe('tools that a vendor runs with the operator’s account', () => {
     return { outcome: `${response.status} ${mini}`, message };
   };
 
-  it('are refused unless somebody allowed them, naming the tool, before the call is counted', async () => {
+  it('are refused by default with the tool’s name, before the call is counted', async () => {
     const key = await create('--rpm', '1');
     const { outcome, message } = await use(key, 'web_search_20250305');
     expect(outcome).to.equal('403 permission_denied');
@@ -91,13 +91,13 @@ describe('tools that a vendor runs with the operator’s account', () => {
     expect((await use(both, 'mcp', 'web_search')).outcome, 'one by the key, one by the plan').to.equal('200 ok');
   });
 
-  it('do not end a call that can do without them', async () => {
+  it('do not fail a call that can run without them', async () => {
     const headers = { authorization: `Bearer ${await create()}` };
     const response = await gateway.post('/mini/chat', { m: 'vendor/x', say: 'hi', wishes: ['web_search'] }, headers);
     expect(response.status).to.equal(200);
   });
 
-  it('still need a target that has them once they are allowed', async () => {
+  it('still need a target that has them, even if they are allowed', async () => {
     const key = await create('--server-tools', 'web_search');
     const response = await gateway.post(
       '/mini/chat',
@@ -107,7 +107,7 @@ describe('tools that a vendor runs with the operator’s account', () => {
     expect(response.status).to.equal(400);
   });
 
-  it('are given over HTTP only by a token that has them', async () => {
+  it('are granted over HTTP only by a token that has them', async () => {
     const token = (claims: object) =>
       new SignJWT({ permission: 'keys:write', ...claims })
         .setProtectedHeader({ alg: 'HS256' })

@@ -19,7 +19,7 @@ const PLUGIN = `export default {
 const ANN = { 'x-person': 'ann', 'content-type': 'application/json' };
 const CHAT = JSON.stringify({ model: 'echo/echo', messages: [{ role: 'user', content: 'Hi' }] });
 
-describe('a session that a plugin knows', () => {
+describe('a plugin’s session', () => {
   let gateway: TestGateway;
   afterEach(() => gateway.stop());
 
@@ -32,7 +32,7 @@ describe('a session that a plugin knows', () => {
     return { status: response.status, body: await bodyOf(response) };
   };
 
-  it('is a credential on routes of operators, whose changes are written down as of the console', async () => {
+  it('is a credential on operators’ routes, whose changes are audited like those of the console', async () => {
     await start({ 'api-key': {} });
     expect((await ask('POST', '/api/core/admin/users/zoe/block', ANN)).status).to.equal(200);
     const { body } = await ask('GET', '/api/core/admin/audit?subject=zoe', ANN);
@@ -50,13 +50,13 @@ describe('a session that a plugin knows', () => {
     expect((await ask('GET', '/api/core/api_keys', ANN)).body.error.code).to.equal('feature_disabled');
   });
 
-  it('is refused on routes of operators when the person is none', async () => {
+  it('is refused on operators’ routes for a person who is not an operator', async () => {
     await start({ 'api-key': {} });
     const { body } = await ask('GET', '/api/core/admin/audit', { 'x-person': 'bob' });
     expect(body.error.code).to.equal('permission_denied');
   });
 
-  it('opens routes of operators also where there are neither keys nor tokens, and says how to get in', async () => {
+  it('opens operators’ routes also without keys and tokens, with instructions to sign in', async () => {
     await start({ 'api-key': false });
     expect((await ask('GET', '/api/core/admin/audit', ANN)).status).to.equal(200);
     expect((await ask('GET', '/api/core/admin/audit', {})).body.error.message).to.include('sign in with a browser');

@@ -94,7 +94,7 @@ describeWith('two gateways on one redis', { 'redis-server': REDIS_SERVER }, () =
     expect(await readBooks(gateways[1]?.url ?? '', key), 'on the other gateway').to.deep.equal(books);
   });
 
-  it('spend the budget of a key exactly, when fifty come at once', async () => {
+  it('spend the budget of a key exactly, when fifty arrive concurrently', async () => {
     await installation.command('accounts', 'credit', 'budget', '1');
     const key = await createKey('budget', '--budget', String((10 * COST) / 1_000_000));
     const statuses = await fifty(key);
@@ -105,7 +105,7 @@ describeWith('two gateways on one redis', { 'redis-server': REDIS_SERVER }, () =
     expect(await settledBooks(gateways[0]?.url ?? '', key)).to.include({ spent: 10 * COST });
   });
 
-  it('admit a limit of ten exactly, when fifty come at once', async () => {
+  it('admit a limit of ten exactly, when fifty arrive concurrently', async () => {
     await installation.command('accounts', 'credit', 'limit', '1');
     const key = await createKey('limit', '--plan', 'ten');
     const statuses = await fifty(key);
@@ -115,7 +115,7 @@ describeWith('two gateways on one redis', { 'redis-server': REDIS_SERVER }, () =
     });
   });
 
-  it('share the places of a plan, keep them through long calls, and free those of one that was killed', async () => {
+  it('share the concurrent calls of a plan, renew them during long calls, and free those of a killed gateway', async () => {
     await installation.command('accounts', 'credit', 'slots', '1');
     const key = await createKey('slots', '--plan', 'slots');
     const doomed = await installation.start();

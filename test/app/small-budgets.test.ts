@@ -56,7 +56,7 @@ const DEAR = Object.freeze({
   'openai/gpt-6-astra': (3000 * 10 + 1200 * 50) / 1e6,
 });
 
-describe('a budget of 1 USD a day on a dear model', () => {
+describe('a budget of 1 USD a day for an expensive model', () => {
   let vendor: ScriptedUpstream;
   let gateway: TestGateway;
   /** The vendor responds after this promise. */
@@ -101,7 +101,7 @@ describe('a budget of 1 USD a day on a dear model', () => {
 
   for (const [model, each] of Object.entries(DEAR))
     for (const [client, path, body] of SHAPES)
-      it(`lets ${client} go on with ${model} until the money is really used, and says then what is affordable (E9)`, async () => {
+      it(`lets ${client} continue with ${model} until the money is really used, and then reports the affordable size (E9)`, async () => {
         const ask = await caller(path, body, model);
         const seen = vendor.requests.length;
         let last = await ask();
@@ -117,7 +117,7 @@ describe('a budget of 1 USD a day on a dear model', () => {
 
   for (const [model] of Object.entries(DEAR))
     for (const [client, path, body] of SHAPES.slice(-4))
-      it(`tells ${client} with ${model} to come again where only its other calls are in the way (E9)`, async () => {
+      it(`asks ${client} with ${model} to retry if only its other calls hold the rest (E9)`, async () => {
         const ask = await caller(path, body, model);
         let open = (): void => {};
         gate = new Promise<void>((resolve) => {

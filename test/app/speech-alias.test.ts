@@ -17,7 +17,7 @@ export default {
 };`;
 
 describe('an alias of a speech model', () => {
-  it('is configured like one of a chat model, and a key that may use nothing else may use it', async () => {
+  it('is configured like one of a chat model, and is available to a key limited to it', async () => {
     const gateway = await startGateway(
       { tts: { beep: { plugin: './beep.mjs' } }, models: { voice: 'beep/one' } },
       { files: { 'beep.mjs': BEEP } },

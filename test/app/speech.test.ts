@@ -19,7 +19,7 @@ interface Books {
   readonly held: string;
 }
 
-describe('speech through the whole gateway', () => {
+describe('speech through the complete gateway', () => {
   let upstream: ScriptedUpstream;
   let gateway: TestGateway;
 
@@ -52,7 +52,7 @@ describe('speech through the whole gateway', () => {
     return now;
   };
 
-  it('says real words to OpenAI’s client, free of charge', async function () {
+  it('returns real speech to OpenAI’s client, free of charge', async function () {
     needProgram(this as never, 'espeak-ng');
     const response = await gateway.openai().audio.speech.create({
       model: 'espeak',
@@ -64,7 +64,7 @@ describe('speech through the whole gateway', () => {
     expect(await settled('0.00')).to.include({ spent: '0.00', held: '0.00' });
   });
 
-  it('charges the characters that were sent, once the sound has ended', async () => {
+  it('charges the sent characters once the sound has ended', async () => {
     upstream.script(answer(200, mp3, MP3));
     const response = await gateway.post('/openai/tts', { text: 'Hi.' });
     expect(Buffer.from(await response.arrayBuffer()).equals(mp3)).to.equal(true);
@@ -85,7 +85,7 @@ describe('speech through the whole gateway', () => {
     expect(await settled(before.spent)).to.include({ spent: before.spent, held: '0.00' });
   });
 
-  it('charges what was sent when the sound breaks off, and ends the connection without an end', async () => {
+  it('charges the sent characters when the sound is interrupted, and cuts the connection', async () => {
     upstream.script(async (wire) => {
       await wire.send(head(200, { ...MP3, 'transfer-encoding': 'chunked' }));
       await wire.send(chunk(mp3.subarray(0, 1500)));
@@ -102,7 +102,7 @@ describe('speech through the whole gateway', () => {
     expect(await settled('0.006')).to.include({ spent: '0.006', held: '0.00' });
   });
 
-  it('refuses a text that costs more than the account has, before anything is sent', async () => {
+  it('refuses a text that costs more than the account has, before any request', async () => {
     const before = upstream.requests.length;
     const response = await gateway.post('/openai/tts', { text: 'a'.repeat(2000) });
     expect(response.status).to.equal(402);
@@ -110,7 +110,7 @@ describe('speech through the whole gateway', () => {
     expect(upstream.requests.length).to.equal(before);
   });
 
-  it('is held to the models and providers of the key', async () => {
+  it('is limited to the models and providers of the key', async () => {
     const keyFor = async (...words: string[]) =>
       ((await gateway.command('keys', 'create', '--user', 'local', ...words)) as { api_key: string }).api_key;
     const statusOf = async (key: string, path: string) => {
@@ -128,7 +128,7 @@ describe('speech through the whole gateway', () => {
     expect(await statusOf(byModel, '/elevenlabs/tts')).to.equal(403);
   });
 
-  it('says which vendor has no key', async () => {
+  it('names the vendor without a key', async () => {
     const response = await gateway.post('/elevenlabs/tts', { text: 'Hi' });
     const { error } = (await response.json()) as { error: { code: string } };
     expect(error.code).to.equal('provider_not_configured');
@@ -140,7 +140,7 @@ describe('speech through the whole gateway', () => {
     expect(gateway.logText()).to.not.include('sk-operator-secret');
   });
 
-  it('gives a sound again for nothing, to the same account only, when the cache is on', async () => {
+  it('replays a sound free of charge, to the same account only, with the cache enabled', async () => {
     const cached = await startGateway({
       speechCache: { maxSize: '10mb' },
       tts: { openai: { apiKey: 'k', baseUrl: upstream.url, models: ['tts-1'], prices: { '*': { characters: 1000 } } } },

@@ -35,7 +35,7 @@ describe('the store of a configuration', () => {
     });
   }
 
-  it('may not be a URL of another kind than the plugin that is named', async () => {
+  it('may not be a URL of another kind than the named plugin', async () => {
     const message = await load({ plugin: 'redis', url: 'http://db:6379' }).then(
       () => 'accepted',
       (error: Error) => error.message,

@@ -24,7 +24,7 @@ const MODES: readonly {
   { accounts: 'open', limits: 'closed', statuses: [503, 503, 503, 503, 503] },
 ];
 
-describeWith('a gateway whose redis is dead', { 'redis-server': REDIS_SERVER }, () => {
+describeWith('a gateway whose redis is down', { 'redis-server': REDIS_SERVER }, () => {
   let redis: TestServer;
   let provider: ScriptedUpstream;
   let gateway: TestGateway | undefined;
@@ -87,7 +87,7 @@ describeWith('a gateway whose redis is dead', { 'redis-server': REDIS_SERVER }, 
     });
   }
 
-  it('keeps a finished call’s true cost until the store is back', async () => {
+  it('buffers a finished call’s true cost until the store is back', async () => {
     const to = await start({});
     let go = (): void => undefined;
     const gate = new Promise<void>((resolve) => {

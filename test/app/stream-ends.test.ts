@@ -175,7 +175,7 @@ describe('a stream whose vendor never closes its socket', () => {
   };
 
   for (const { name, model, head, bytes, progress } of CASES)
-    it(`G10: ends for every way in when the wire says so: ${name}`, async () => {
+    it(`G10: ends for every client format when the wire format declares it: ${name}`, async () => {
       expect(progress).to.equal(ENDING.has(name) ? 'ending' : 'complete');
       upstream.script(holding(head, bytes));
       const texts = await Promise.all(WAYS.map((way) => ask(way, model)));
@@ -211,7 +211,7 @@ describe('a stream whose vendor never closes its socket', () => {
       70,
     ],
   ] as const)
-    it(`G10: ${title}: ends as a success, is charged by its usage, and holds nothing`, async () => {
+    it(`G10: ${title}: ends as a success, is charged by its usage, and releases its reservation`, async () => {
       upstream.script(holding(SSE_HEAD, bytes, pings));
       const { url, key } = gateway;
       const before = await settledBooks(url, key);
@@ -224,7 +224,7 @@ describe('a stream whose vendor never closes its socket', () => {
       await until('the connection is closed', () => wires.every(({ isGone }) => isGone));
     });
 
-  it('G10: Messages natively: ends at message_stop, and gets one where the vendor sends none', async () => {
+  it('G10: native Messages: ends at message_stop, and gets one if the vendor sends none', async () => {
     const cut = ANTHROPIC.toString().replace(/event: message_stop[\s\S]*$/, '');
     for (const bytes of [ANTHROPIC, cut]) {
       upstream.script(holding(SSE_HEAD, bytes));
@@ -237,7 +237,7 @@ describe('a stream whose vendor never closes its socket', () => {
     expect(await outcomes('messages')).to.deep.equal(['ok']);
   });
 
-  it('G10: a choice that begins after the end of another one is waited for', async () => {
+  it('G10: waits for a choice that begins after the end of another one', async () => {
     const of = (index: number, content: string, reason: string | null = null) =>
       `data: ${JSON.stringify({ id: 'c', model: 'm', created: 1, choices: [{ index, delta: { content }, finish_reason: reason }] })}\n\n`;
     upstream.script(holding(SSE_HEAD, of(0, 'one', 'stop') + of(1, 'two') + of(1, '', 'stop')));

@@ -75,7 +75,7 @@ describe('a stream', () => {
     expect(json.headers.get('content-type')).to.include('application/json');
   });
 
-  it('brings everything in order to a caller that reads late, with characters cut anywhere', async () => {
+  it('delivers everything in order to a slow caller, with characters split anywhere', async () => {
     const words = Array.from({ length: 400 }, (_, n) => `${n} “é”🌍 ${'x'.repeat(n % 7 === 0 ? 9_000 : 3)}`);
     one.script(async (wire) => {
       await wire.send(SSE_HEAD);
@@ -113,7 +113,7 @@ describe('a stream', () => {
     expect(text).not.to.include('"usage"');
   });
 
-  it('says that it is alive while the provider is silent, before the first chunk and between two', async () => {
+  it('sends keep-alives while the provider is silent, before the first chunk and between two', async () => {
     let go = (): void => {};
     const released = new Promise<void>((resolve) => {
       go = resolve;
@@ -129,7 +129,7 @@ describe('a stream', () => {
     expect(await readUntil(reader, /\[DONE\]/)).to.include('"content":"fine"');
   });
 
-  it('still falls back to the next target after it said that it is alive', async () => {
+  it('still falls back to the next target after a keep-alive', async () => {
     let fail = (): void => {};
     const told = new Promise<void>((resolve) => {
       fail = resolve;
@@ -146,7 +146,7 @@ describe('a stream', () => {
     expect(await readUntil(reader, /\[DONE\]/)).to.include('"content":"fine"');
   });
 
-  it('ends in one error frame when every target fails after that', async () => {
+  it('ends in one error frame when every target fails after a keep-alive', async () => {
     one.script(async (wire) => {
       await wire.pause(250);
       wire.reset();
@@ -158,7 +158,7 @@ describe('a stream', () => {
     expect(frames[0]).to.include('"code":"provider_unavailable"');
   });
 
-  it('never changes the provider once something of an answer was sent', async () => {
+  it('never changes the provider once content was sent', async () => {
     const count = two.requests.length;
     one.script(async (wire) => {
       await wire.send(SSE_HEAD);
@@ -173,7 +173,7 @@ describe('a stream', () => {
     expect(two.requests).to.have.length(count);
   });
 
-  it('ends in an error frame when the provider falls silent for good', async () => {
+  it('ends in an error frame when the provider stalls', async () => {
     one.script(async (wire) => {
       await wire.send(SSE_HEAD);
       await wire.send(frame({ role: 'assistant', content: 'half' }));
@@ -186,13 +186,13 @@ describe('a stream', () => {
       .and.not.to.include('[DONE]');
   });
 
-  it('is made of a whole JSON answer, when the provider sends one all the same', async () => {
+  it('is made from a JSON response if the provider sends one all the same', async () => {
     one.script(answer(200, completion('all at once', { usage: undefined })));
     const text = await (await gateway.post('/v1/chat/completions', ask('one/m'))).text();
     expect(text).to.include('all at once').and.to.include('"finish_reason":"stop"').and.to.include('[DONE]');
   });
 
-  it('reports an estimate, never nothing, when the provider tells no usage', async () => {
+  it('reports an estimate when the provider sends no usage', async () => {
     one.script(whole);
     const text = await (
       await gateway.post('/v1/chat/completions', ask('one/m', { stream_options: { include_usage: true } }))

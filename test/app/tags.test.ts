@@ -56,13 +56,13 @@ describe('tags of calls', () => {
   };
 
   for (const [path, body] of WAYS_IN)
-    it(`are those of the header on ${path}${'stream' in body ? ' as a stream' : ''}, for every call that it makes`, async () => {
+    it(`are those of the header on ${path}${'stream' in body ? ' as a stream' : ''}, for each of its calls`, async () => {
       const seen = await tagsOf(path, body, 'team=search, project=p-1');
       for (const tags of seen) expect(tags).to.deep.equal(['team=search', 'project=p-1']);
     });
 
   for (const [path, body] of WAYS_IN)
-    it(`that are not on the list are refused on ${path}, before anything is called`, async () => {
+    it(`that are not on the list are refused on ${path}, before any call`, async () => {
       const id = `tag-refused-${asked++}`;
       const headers = { 'x-request-id': id, 'x-tollgate-tag': 'team=sales' };
       const response = await gateway.post(path, body, headers);
@@ -73,7 +73,7 @@ describe('tags of calls', () => {
       expect(gateway.logs.some((line) => line['of'] === id)).to.equal(false);
     });
 
-  it('may come in a header that is sent twice', async () => {
+  it('may be in a repeated header', async () => {
     const headers = new Headers({ authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' });
     headers.append('x-tollgate-tag', 'team=ads');
     headers.append('x-tollgate-tag', 'project=p-2');

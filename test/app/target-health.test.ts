@@ -41,7 +41,7 @@ describe('a target that fails', () => {
       expect(rig.countOf('a') - before).to.equal(3);
     });
 
-  it('that hangs under load is left before the first clock has run out', async () => {
+  it('that hangs under load is skipped before the first timeout', async () => {
     const streams = { stream: true };
     rig.vendors['a']?.script(fineStream);
     rig.vendors['b']?.script(fineStream);
@@ -66,7 +66,7 @@ describe('a target that fails', () => {
     await Promise.all(later);
   });
 
-  it('that is over its rate limit is left at once for the told time, then tried again (G89)', async () => {
+  it('that is over its rate limit is skipped for the reported time, then tried again (G89)', async () => {
     rig.vendors['a']?.script(refusal(429, { 'retry-after-ms': '700' }), fine);
     expect(await rig.ask('limited')).to.include({ by: 'b', attempts: '2' });
     const until = performance.now() + 700;
@@ -75,7 +75,7 @@ describe('a target that fails', () => {
     expect(await rig.ask('limited')).to.include({ by: 'a', attempts: '1' });
   });
 
-  it('is not one that refuses what callers send, nor one whose callers leave (G90)', async () => {
+  it('does not include one that rejects callers’ requests, nor one whose callers disconnect (G90)', async () => {
     rig.vendors['a']?.script(refusal(404));
     for (let n = 0; n < 5; n++) expect((await rig.ask('caller')).by).to.equal('b');
     rig.vendors['a']?.script(refusal(400));
@@ -109,7 +109,7 @@ describe('a target that fails', () => {
       'rate_limit_exceeded',
     ],
   ] as const)
-    it(`E56: is asked again after it refused one request with ${status} that is about that request alone`, async () => {
+    it(`E56: is called again after a ${status} that concerns only that request`, async () => {
       rig.vendors['a']?.script(answer(status, { error: { message, code } }));
       for (let n = 0; n < 4; n++) expect(await rig.ask(model)).to.include({ status: 200, by: 'b', attempts: '2' });
       const before = rig.countOf('a');
@@ -125,14 +125,14 @@ describe('a target that fails', () => {
     ['flagged', 'says so', { code: 403, message: 'Your input was flagged' }],
     ['reasons', 'tells the reasons', { code: 403, message: 'No.', metadata: { reasons: ['violence'] } }],
   ] as const)
-    it(`E56: is asked again after its moderation, which ${what}, stopped one request`, async () => {
+    it(`E56: is called again after its moderation, which ${what}, stopped one request`, async () => {
       rig.vendors['a']?.script(answer(403, { error }));
       for (let n = 0; n < 4; n++) expect((await rig.ask(model)).text).to.include('content_filtered');
       rig.vendors['a']?.script(fine);
       expect(await rig.ask(model)).to.include({ by: 'a', attempts: '1' });
     });
 
-  it('is tried when all are open and it is the best of them: a call is never refused for that (G91)', async () => {
+  it('is tried when all circuits are open and it is the best of them: a call is never refused for that (G91)', async () => {
     rig.vendors['a']?.script(refusal(429, { 'retry-after': '60' }));
     rig.vendors['b']?.script(refusal(500));
     for (let n = 0; n < 4; n++) expect((await rig.ask('all')).status).to.be.oneOf([429, 503]);
@@ -140,7 +140,7 @@ describe('a target that fails', () => {
     expect(await rig.ask('all')).to.include({ status: 200, by: 'b', attempts: '1' });
   });
 
-  it('with a refused key is left with all of its models', async () => {
+  it('with a refused key is skipped with all of its models', async () => {
     rig.vendors['c']?.script(refusal(401));
     expect(await rig.ask('locked')).to.include({ by: 'b', attempts: '2' });
     expect(await rig.ask('locked')).to.include({ by: 'b', attempts: '1' });
@@ -149,7 +149,7 @@ describe('a target that fails', () => {
     expect(await rig.ask('c/other')).to.include({ status: 200, by: 'c' });
   });
 
-  it('is still known after a reload', async () => {
+  it('stays known after a reload', async () => {
     rig.vendors['a']?.script(refusal(429, { 'retry-after': '30' }));
     expect(await rig.ask('stale')).to.include({ by: 'b', attempts: '2' });
     const { loadConfig } = await import('../../config/load-config.ts');

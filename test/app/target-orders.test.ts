@@ -31,7 +31,7 @@ async function operate({ gateway }: RoutingRig) {
   return { headers, order, list, stateOf };
 }
 
-describe('orders of operators about targets', () => {
+describe('operators’ commands for targets', () => {
   const folder = useTempFolder('target-orders');
   let rig: RoutingRig;
   let operator: Awaited<ReturnType<typeof operate>>;
@@ -41,7 +41,7 @@ describe('orders of operators about targets', () => {
   });
   after(() => rig?.stop());
 
-  it('drain a target: what runs ends, new calls go to the next one, also after a reload, until it is undrained', async () => {
+  it('drain a target: running calls end, new ones go to the next target, also after a reload, until it is undrained', async () => {
     const { gateway, vendors } = rig;
     let goOn = (): void => {};
     const held = new Promise<void>((resolve) => {
@@ -80,7 +80,7 @@ describe('orders of operators about targets', () => {
     ]);
   });
 
-  it('refuse a call all of whose targets are drained, in words, without asking any of them', async () => {
+  it('refuse a call whose targets are all drained, with an explanation, without calling any of them', async () => {
     const before = rig.countOf('c');
     await operator.order('c', 'drain');
     for (const model of ['nick', 'c/other']) {
@@ -96,7 +96,7 @@ describe('orders of operators about targets', () => {
     expect(await rig.ask('nick')).to.include({ status: 200, by: 'c' });
   });
 
-  it('reset the health of a target that is left alone: the next call goes there', async () => {
+  it('reset the health of an unhealthy target: the next call goes there', async () => {
     rig.vendors['a']?.script(refusal(429, { 'retry-after': '200' }), fine);
     expect(await rig.ask('pair')).to.include({ by: 'b', attempts: '2' });
     expect(await operator.stateOf('a/m')).to.equal('open');
@@ -106,7 +106,7 @@ describe('orders of operators about targets', () => {
     expect(await rig.ask('pair')).to.include({ by: 'a', attempts: '1' });
   });
 
-  it('are followed by the other gateways on the store, by the command line too, and by one that starts later', async () => {
+  it('apply to the other gateways on the store, also from the command line, and to one that starts later', async () => {
     const config = { store: `sqlite:${folder}/data` };
     const urls = Object.fromEntries(Object.entries(rig.vendors).map(([name, { url }]) => [name, { baseUrl: url }]));
     const headers = { authorization: `Bearer ${rig.gateway.key}` };
@@ -131,7 +131,7 @@ describe('orders of operators about targets', () => {
     }
   });
 
-  it('are refused for what no call can go to, with what was meant', async () => {
+  it('are refused for an unknown target, with a suggestion', async () => {
     for (const [name, words] of [
       ['pair', 'It is an alias; use one of its targets, a/m, b/m.'],
       ['nowhere/m', 'List them with "tollgate models providers"'],

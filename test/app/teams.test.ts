@@ -63,7 +63,7 @@ describe('teams with their own admins (E41)', () => {
     return { id: body.api_key_info.id, text: body.api_key };
   };
 
-  it('let an owner make, list, rotate and revoke keys of the tag, which the team pays for', async () => {
+  it('let an owner create, list, rotate and revoke keys of the tag, which the team pays for', async () => {
     const made = await ask('POST', `${OWN}/keys`, { name: 'batch', rpm: 60, budget_usd: 2 });
     expect(made.status).to.equal(200);
     expect(made.body.api_key_info).to.deep.include({
@@ -85,7 +85,7 @@ describe('teams with their own admins (E41)', () => {
     expect(actions).to.include.members(['key.create', 'key.rotate', 'key.revoke']);
   });
 
-  it('let nobody in but their owners, and owners to nothing else', async () => {
+  it('give access only to their owners, and owners no other access', async () => {
     const { call } = operator;
     const other = (await call('POST', '/keys', { user_id: 'eve', role: 'team' })).body.api_key;
     const plain = (await call('POST', '/keys', { user_id: 'ann' })).body.api_key;
@@ -119,7 +119,7 @@ describe('teams with their own admins (E41)', () => {
     expect((await operator.chat(owner)).message).to.include('"models:call"');
   });
 
-  it('give no more than the team may: no other tag, user, account, model, plan, tool or right', async () => {
+  it('grant no more than the team has: no other tag, user, account, model, plan, tool or right', async () => {
     const path = `${OWN}/keys`;
     await refused('POST', path, { tags: ['team=ads'] }, 'tags');
     await refused('POST', path, { tags: ['team=search', 'project=x'] }, 'tags');
@@ -134,7 +134,7 @@ describe('teams with their own admins (E41)', () => {
     expect((await ask('GET', `${OWN}/keys`, undefined, text)).status).to.equal(403);
   });
 
-  it('give out no key that operators made with more, and change no key of others', async () => {
+  it('return no key that operators created with more, and change no key of others', async () => {
     const { call } = operator;
     const tags = ['team=search'];
     const strangers = [
@@ -171,7 +171,7 @@ describe('teams with their own admins (E41)', () => {
     expect(listed).to.include(admin).and.not.include(ads);
   });
 
-  it('hold budgets of owners to the tag and to the budget of the team, and leave those of others alone', async () => {
+  it('limit owners’ budgets to the tag and to the budget of the team, and do not touch those of others', async () => {
     const { call } = operator;
     const path = `${OWN}/budgets`;
     const day = { amount_usd: 20, every: 'day' };
@@ -201,7 +201,7 @@ describe('teams with their own admins (E41)', () => {
     expect((await ask('PUT', `${path}/more`, day)).body.error.code).to.equal('conflict');
   });
 
-  it('show usage and calls of the tag alone, whatever is asked for', async () => {
+  it('show usage and calls of the tag only, whatever the query', async () => {
     const { call, chat } = operator;
     const own = await make();
     const ads = (await call('POST', '/keys', { user_id: 'zoe', tags: ['team=ads'] })).body.api_key;
@@ -234,7 +234,7 @@ describe('teams with their own admins (E41)', () => {
     expect(byUser.totals).to.deep.equal(whole);
   });
 
-  it('are owned by groups of tokens, by keys and by those that replace them, for as long as the operators say so', async () => {
+  it('are owned by groups of tokens, by keys and by those that replace them, until the operators change it', async () => {
     const { call, gateway } = operator;
     const token = (groups: readonly string[]) => signShared(SECRET, { sub: 'lea', groups });
     expect((await ask('GET', `${OWN}/keys`, undefined, token(['leads']))).status).to.equal(200);
@@ -255,7 +255,7 @@ describe('teams with their own admins (E41)', () => {
     expect(shown.owners).to.deep.equal({ users: ['ann'] });
   });
 
-  it('are put and removed on the command line; what limits them stays', async () => {
+  it('are created and deleted on the command line; their limits stay', async () => {
     const { gateway, call } = operator;
     const words = ['--owner-user', 'mia', '--models', 'echo/*', '--budget', '0.5', '--every', 'total'];
     await gateway.command('teams', 'put', 'project=x', ...words);
@@ -284,7 +284,7 @@ describe('teams with their own admins (E41)', () => {
     }
   });
 
-  it('stop at their budget, whoever made the key', async () => {
+  it('stop at their budget, whoever created the key', async () => {
     const { call, chat } = operator;
     await put(ADS, { owners: { users: ['zoe'] }, budget: { amount_usd: '0.000001', every: 'total' } });
     const key = (await call('POST', '/keys', { user_id: 'uma', tags: ['team=ads'] })).body.api_key;
@@ -321,7 +321,7 @@ describe('a team that a group of an OpenID provider owns (E41)', () => {
     await people?.stop();
   });
 
-  it('is open to who signed in with that group, and to no other', async () => {
+  it('is open only to people signed in with that group', async () => {
     for (const [person, status] of [
       ['lea', 200],
       ['tom', 403],

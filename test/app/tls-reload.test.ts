@@ -65,7 +65,7 @@ describe('a gateway whose certificate is replaced', () => {
     await upstream.close();
   });
 
-  it('shows the new one to the next client, while 50 open connections and a running stream go on', async () => {
+  it('shows the new one to the next client, while 50 open connections and a running stream continue', async () => {
     const agent = new https.Agent({ keepAlive: true, maxSockets: 50, ...either });
     const round = () =>
       Promise.all(Array.from({ length: 50 }, () => requestTls(gateway.url, '/readyz', { ...either, agent })));
@@ -109,7 +109,7 @@ describe('a gateway whose certificate is replaced', () => {
       /server\.tls\.cert: names a file that holds no/,
     ],
   ] as const)
-    it(`keeps the former one when ${title} is put in its place`, async () => {
+    it(`keeps the previous one if it is replaced by ${title}`, async () => {
       await put(files);
       const refused = await reload().catch((error: Error) => error.message);
       expect(refused).to.match(told);
@@ -119,7 +119,7 @@ describe('a gateway whose certificate is replaced', () => {
       expect(await shown()).to.equal(serialOf(second));
     });
 
-  it('takes clients of the new authority alone when that is replaced too, also one who was known before', async () => {
+  it('accepts only clients of the new authority when that is replaced too, also a returning one', async () => {
     const status = (more: tls.ConnectionOptions) =>
       requestTls(gateway.url, '/livez', { ...either, ...more }).then(
         (answer) => answer.status,
@@ -137,7 +137,7 @@ describe('a gateway whose certificate is replaced', () => {
     expect(await status({})).to.equal(200);
   });
 
-  it('goes on as it began when the file drops TLS or its authority of clients', async () => {
+  it('continues unchanged when the file drops TLS or its client authority', async () => {
     const configPath = path.join(gateway.folder, 'tollgate.config.json');
     const config = {
       ...JSON.parse(await readFile(configPath, 'utf8')),

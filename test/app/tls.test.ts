@@ -34,7 +34,7 @@ describe('a gateway with server.tls', () => {
   });
   afterEach(() => gateway.stop());
 
-  it('serves the official client over HTTPS, whole and as a stream', async () => {
+  it('serves the official client over HTTPS, with and without a stream', async () => {
     gateway = await start();
     expect(gateway.url).to.match(/^https:\/\/127\.0\.0\.1:\d+$/);
     const dispatcher = new Agent({ connect: { ca: own.cert, servername: 'localhost' } });
@@ -58,7 +58,7 @@ describe('a gateway with server.tls', () => {
     await dispatcher.close();
   });
 
-  it('says in its metrics until when its certificate holds, and without TLS nothing of it', async () => {
+  it('has the expiry of its certificate in its metrics, and without TLS no such metric', async () => {
     gateway = await start();
     const { body } = await requestTls(gateway.url, '/metrics', trusting(own));
     const [, end] = /^tollgate_tls_certificate_end_timestamp_seconds (\S+)$/m.exec(String(body)) ?? [];
@@ -68,7 +68,7 @@ describe('a gateway with server.tls', () => {
     expect(await (await gateway.get('/metrics')).text()).not.to.match(/^tollgate_tls_certificate\w+ /m);
   });
 
-  it('takes websockets, whose requests go through the gateway’s own server', async () => {
+  it('accepts websockets, whose requests go through the gateway’s own server', async () => {
     gateway = await start();
     const headers = { authorization: `Bearer ${gateway.key}`, 'openai-beta': 'responses_websockets=2026-02-06' };
     const socket = new WebSocket(`wss://localhost:${portOf(gateway.url)}/v1/responses`, { headers, ca: own.cert });
@@ -96,7 +96,7 @@ describe('a gateway with server.tls', () => {
     expect(second.body).to.equal(first.body);
   });
 
-  it('ignores an upgrade to something else than a websocket', async () => {
+  it('ignores an upgrade to another protocol than websocket', async () => {
     gateway = await start();
     const head =
       'GET /livez HTTP/1.1\r\nhost: x\r\nconnection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n';
@@ -108,7 +108,7 @@ describe('a gateway with server.tls', () => {
     socket.destroy();
   });
 
-  it('refuses what it refuses without TLS, in the same format', async () => {
+  it('refuses the same requests as without TLS, in the same format', async () => {
     gateway = await start();
     const bytes = (text: string) => sendTlsBytes(gateway.url, text, trusting(own));
     expect(await bytes('this is no HTTP\r\n\r\n')).to.match(/^HTTP\/1\.1 400 [\s\S]+"code":"invalid_request"/);
@@ -124,7 +124,7 @@ describe('a gateway with server.tls', () => {
     expect((await requestTls(gateway.url, '/v1/unknown', posting())).status).to.equal(404);
   });
 
-  it('does not understand plain HTTP or other bytes, and goes on', async () => {
+  it('rejects plain HTTP and other bytes, and continues', async () => {
     gateway = await start();
     expect(await requestPlain(gateway.url)).to.be.oneOf(['ECONNRESET', 'EPIPE', 'HPE_INVALID_CONSTANT']);
     const socket = net.connect(portOf(gateway.url), '127.0.0.1', () => socket.write(Buffer.alloc(400, 0xff)));
@@ -135,7 +135,7 @@ describe('a gateway with server.tls', () => {
     expect(gateway.logText()).to.include('a TLS handshake failed');
   });
 
-  it('speaks no older version than it is told to', async () => {
+  it('uses no older version than configured', async () => {
     gateway = await start({ minVersion: 'TLSv1.3' });
     const refused = await requestTls(gateway.url, '/livez', { ...trusting(own), maxVersion: 'TLSv1.2' }).catch(
       (error) => error.code,
@@ -144,7 +144,7 @@ describe('a gateway with server.tls', () => {
     expect((await requestTls(gateway.url, '/livez', trusting(own))).status).to.equal(200);
   });
 
-  it('lets in clients with a certificate of its authority alone, where one is required', async () => {
+  it('accepts only clients with a certificate of its authority, if one is required', async () => {
     gateway = await start({ clientCa: 'clients.crt' });
     const get = (more: object) =>
       requestTls(gateway.url, '/livez', { ...trusting(own), ...more }).then(
@@ -156,7 +156,7 @@ describe('a gateway with server.tls', () => {
     expect(await get({ cert: client.cert, key: client.key })).to.equal(200);
   });
 
-  it('lets in clients without a certificate where it is optional, and none with a wrong one', async () => {
+  it('accepts clients without a certificate if it is optional, and none with a wrong one', async () => {
     gateway = await start({ clientCa: 'clients.crt', clientAuth: 'optional' });
     const get = (more: object) =>
       requestTls(gateway.url, '/livez', { ...trusting(own), ...more }).then(
@@ -169,7 +169,7 @@ describe('a gateway with server.tls', () => {
     expect(gateway.logText()).to.include('a client certificate was refused');
   });
 
-  it('drains at once although somebody began a handshake and says nothing', async () => {
+  it('drains immediately despite a client that stalls in its handshake', async () => {
     // Shorter than the handshake timeout.
     gateway = await start();
     const silent = net.connect(portOf(gateway.url), '127.0.0.1');

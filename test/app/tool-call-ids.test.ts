@@ -77,7 +77,7 @@ describe('a conversation that Gemini began', () => {
   });
 
   for (const [vendor, , takes] of FALLBACKS) {
-    it(`goes on at ${vendor}, with ids that it takes, the same in call and result`, async () => {
+    it(`continues at ${vendor}, with valid ids, the same in call and result`, async () => {
       gemini.script(DOWN);
       other.script(answer(200, jsonFixture(`${vendor}/chat.json`)));
       await client.chat.completions.create({ model: `to-${vendor}`, messages: history(), tools: TOOLS });
@@ -91,7 +91,7 @@ describe('a conversation that Gemini began', () => {
     });
   }
 
-  it('comes back to Gemini with its signature', async () => {
+  it('returns to Gemini with its signature', async () => {
     gemini.script(answer(200, jsonFixture('gemini/chat.json')));
     await client.chat.completions.create({ model: 'to-openai', messages: history(), tools: TOOLS });
     const { contents } = gemini.requests.at(-1)!.json() as { contents: { parts: object[] }[] };

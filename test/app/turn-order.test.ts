@@ -141,7 +141,7 @@ describe('a self-hosted model behind the gateway', () => {
   ] as const)
     for (const [title, path, body] of CONVERSATIONS)
       for (const stream of [false, true])
-        it(`G1: ${model} takes ${title}${stream ? ', streamed' : ''}`, async () => {
+        it(`G1: ${model} accepts ${title}${stream ? ', streamed' : ''}`, async () => {
           template = name;
           const { status, text, dropped } = await post(path, { ...body, model, stream });
           expect(status, text).to.equal(200);
@@ -149,7 +149,7 @@ describe('a self-hosted model behind the gateway', () => {
           expect(dropped ?? '').to.equal(path === '/v1/responses' ? '' : 'messages.system');
         });
 
-  it('G1: Claude gets the body of Messages as it is, unless the operator has set an order', async () => {
+  it('G1: Claude gets the body of Messages unchanged, unless the operator has set an order', async () => {
     template = undefined;
     const [[, path, body] = ['', '', {}]] = CONVERSATIONS;
     const asIs = await post(path, { ...body, model: 'anthropic/claude-opus-5-5' });

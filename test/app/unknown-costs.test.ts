@@ -50,7 +50,7 @@ describe('a call whose cost is not known', () => {
 
   for (const [what, wire, model, said] of UNKNOWN)
     for (const stream of [false, true])
-      it(`is charged what was held, where the balance has to cover it: a ${what} without a price${stream ? ', streamed' : ''} (E4)`, async () => {
+      it(`is charged its reservation if the balance must cover it: a ${what} without a price${stream ? ', streamed' : ''} (E4)`, async () => {
         const to = await start('enforce');
         const token = await newKey(to);
         // An account without money learns what the call may cost, which equals the reservation.
@@ -88,7 +88,7 @@ describe('a call whose cost is not known', () => {
     // Prepaid capacity is charged at the list price.
     ['reserved', '0.000176'],
   ])
-    it(`is one that Bedrock served in the tier ${tier}: ${cost}, since AWS publishes no price of its other tiers (E3)`, async () => {
+    it(`includes Bedrock’s tier ${tier}: ${cost}, since AWS publishes no price of its other tiers (E3)`, async () => {
       const to = await start('track');
       const message = { role: 'assistant', content: [{ text: 'Hi' }] };
       const usage = { inputTokens: 100, outputTokens: 30, totalTokens: 130 };
@@ -99,7 +99,7 @@ describe('a call whose cost is not known', () => {
       expect(response.headers.get('x-tollgate-cost-usd')).to.equal(cost);
     });
 
-  it('is charged what is known of it, where that is more than was held (E4)', async () => {
+  it('is charged its known part if that exceeds the reservation (E4)', async () => {
     const to = await start('enforce');
     const token = await newKey(to);
     await to.command('accounts', 'credit', 'ann', '5');
@@ -109,7 +109,7 @@ describe('a call whose cost is not known', () => {
     expect(await recordOf(to, token, response)).to.include({ priced: false, cost_usd: '2.00001' });
   });
 
-  it('is charged what was held, where a budget of the key has to cover it (E4)', async () => {
+  it('is charged its reservation if a budget of the key must cover it (E4)', async () => {
     const to = await start('track');
     const [, wire, model, said] = UNKNOWN[2] ?? expect.fail();
     upstream.script(answer(200, wire.whole(said)));
@@ -121,7 +121,7 @@ describe('a call whose cost is not known', () => {
     expect(spent).to.equal(Math.round(Number(cost) * 1_000_000));
   });
 
-  it('is charged nothing without money that is limited, and is unknown in its record, reports and metrics, never zero (E4)', async () => {
+  it('is not charged without a limit in money, and is unknown in its record, reports and metrics, never zero (E4)', async () => {
     const to = await start('track');
     const token = await newKey(to);
     const [, wire, model, said] = UNKNOWN[0] ?? expect.fail();
@@ -138,7 +138,7 @@ describe('a call whose cost is not known', () => {
     );
   });
 
-  it('counts among the calls without a cost also when it broke off (E4)', async () => {
+  it('counts as a call without a cost also when it was interrupted (E4)', async () => {
     const to = await start('track');
     const token = await newKey(to);
     const [first] = CHAT.events({});

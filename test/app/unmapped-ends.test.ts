@@ -117,7 +117,7 @@ const CASES: Readonly<Record<string, WireCase>> = {
   },
 };
 
-describe('an answer whose stop reason is unknown', () => {
+describe('a response with an unknown stop reason', () => {
   let vendor: ScriptedUpstream;
   let second: ScriptedUpstream;
   let gateway: TestGateway;
@@ -156,7 +156,7 @@ describe('an answer whose stop reason is unknown', () => {
   for (const [name, { model, native, whole, head, stream }] of Object.entries(CASES))
     for (const way of WAYS.filter((each) => name !== 'Responses' || each.name === 'Responses'))
       for (const isStream of [false, true])
-        it(`G11: is kept and charged once: ${name} for ${way.name}, ${isStream ? 'streamed' : 'whole'}`, async () => {
+        it(`G11: is stored and charged once: ${name} for ${way.name}, ${isStream ? 'streamed' : 'whole'}`, async () => {
           const { url, key } = gateway;
           const provider = model.slice(0, model.indexOf('/'));
           const [before, countedBefore] = [await settledBooks(url, key), await counted(provider)];
@@ -184,7 +184,7 @@ describe('an answer whose stop reason is unknown', () => {
         });
 
   for (const isStream of [false, true])
-    it(`G11: goes to the next target when nothing came, ${isStream ? 'streamed' : 'whole'}`, async () => {
+    it(`G11: falls back to the next target if there was no content, ${isStream ? 'streamed' : 'whole'}`, async () => {
       const { url, key } = gateway;
       const before = await settledBooks(url, key);
       const nothing = { index: 0, message: { role: 'assistant', content: '' }, finish_reason: WORD };
@@ -211,7 +211,7 @@ describe('an answer whose stop reason is unknown', () => {
     ['{"city":"Paris"}', 'tool_calls'],
     ['{"city":"Pa', 'length'],
   ] as const)
-    it(`G11: ends with ${finish} behind a call whose arguments are ${finish === 'length' ? 'cut' : 'whole'}`, async () => {
+    it(`G11: ends with ${finish} after a call whose arguments are ${finish === 'length' ? 'cut' : 'whole'}`, async () => {
       const called = { id: 'c1', type: 'function', function: { name: 'weather', arguments: text } };
       const tools = [{ type: 'function', function: { name: 'weather', parameters: { type: 'object' } } }];
       for (const stream of [false, true]) {
@@ -229,7 +229,7 @@ describe('an answer whose stop reason is unknown', () => {
       }
     });
 
-  it('G11: is logged with the word of its vendor', () => {
+  it('G11: is logged with its vendor’s stop reason', () => {
     expect(gateway.logs.find((line) => line['finish'] === WORD)).to.include({ level: 'warn' });
   });
 });

@@ -156,7 +156,7 @@ describe('uploads of real clients', () => {
     return { name: file.name, type: file.type, bytes: Buffer.from(await file.arrayBuffer()) };
   };
 
-  it('G30: the table has every route that takes a form', async () => {
+  it('G30: the table has every route with a form', async () => {
     const { paths } = (await (await gateway.get('/openapi.json')).json()) as {
       paths: Record<string, { post?: { requestBody?: { content: object } } }>;
     };
@@ -187,7 +187,7 @@ describe('uploads of real clients', () => {
 
   const upload = UPLOADS['/v1/audio/transcriptions'] as Upload;
 
-  it('G30: a large file without a type arrives whole', async () => {
+  it('G30: a large file without a type arrives complete', async () => {
     const bytes = Buffer.concat([SPEECH.bytes, Buffer.alloc(2_000_000, 'abc')]);
     const { record } = CLIENTS['Open WebUI'] as { record: Recorded };
     const { status, text } = await send('/v1/audio/transcriptions', record({ ...upload, bytes }));

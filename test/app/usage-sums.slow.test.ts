@@ -88,7 +88,7 @@ function testSums(store: () => string): void {
     return query.includes('format=csv') ? await response.text() : await response.json();
   };
 
-  it('G84: every grouping sums to the ledger, to the nano-dollar, whatever was called and wherever gateways were killed', async function () {
+  it('G84: every grouping sums to the ledger, to the nano-dollar, for any calls and any kills of gateways', async function () {
     this.timeout(900_000);
     for (let kill = 0; kill < KILLS; kill += 1) {
       const gateway = await installation.start();

@@ -89,7 +89,7 @@ describe('usage over HTTP', () => {
   const spentBy = ({ data }: Loose, name: string): object =>
     Object.fromEntries(data.map((row: Loose) => [row[name], micro(row.cost_usd)]));
 
-  it('is told to operators by any of the words, with totals that the server made', async () => {
+  it('is grouped for operators by any dimension, with totals of the server', async () => {
     const byUser = await report('by=user', admin);
     expect(spentBy(byUser, 'user')).to.deep.equal({ ann: 2 * COST, bob: 2 * COST, root: COST });
     expect(byUser.totals).to.include({ requests: 6, cost_usd: '0.00001' });
@@ -100,7 +100,7 @@ describe('usage over HTTP', () => {
     expect((await report('by=operation,month&tz=Asia/Kolkata', admin)).data[0].operation).to.equal('chat');
   });
 
-  it('says with "latency" what the calls of each row took that went well, beside the failures', async () => {
+  it('has with "latency" the durations of successful calls per row, next to the failures', async () => {
     const { data, totals, latency_of } = await report('by=user&latency=true', admin);
     const ann = data.find((row: Loose) => row.user === 'ann');
     expect(ann).to.have.property('errors');
@@ -119,7 +119,7 @@ describe('usage over HTTP', () => {
     expect(table.totals.latency.calls).to.equal(6);
   });
 
-  it('shows calls without a price, and those whose tokens are estimated, apart', async () => {
+  it('shows calls without a price, and those with estimated tokens, separately', async () => {
     const { data, totals } = await report('by=provider', admin);
     const vendor = data.find((row: Loose) => row.provider === 'vendor');
     expect(vendor).to.include({ requests: 1, cost_usd: '0.00', unpriced_requests: 1, estimated_requests: 1 });
@@ -140,7 +140,7 @@ describe('usage over HTTP', () => {
     });
   });
 
-  it('G84: sums by every word to what the accounts have spent', async () => {
+  it('G84: adds up by every dimension to the spend of the accounts', async () => {
     const spent = 5 * COST;
     for (const by of ['user', 'key', 'provider', 'model', 'operation', 'session', 'account', 'hour', 'day', 'month']) {
       const { data, totals } = await report(`by=${by}&tz=Australia/Lord_Howe`, admin);
@@ -152,7 +152,7 @@ describe('usage over HTTP', () => {
     }
   });
 
-  it('G85: comes in pages, each with the totals of all of them', async () => {
+  it('G85: has pages, each with the totals of all of them', async () => {
     const names: string[] = [];
     let next: string | undefined;
     for (let page = 0; page === 0 || next !== undefined; page += 1) {
@@ -170,7 +170,7 @@ describe('usage over HTTP', () => {
     ]);
   });
 
-  it('G86: is of one day for one day, whose end is not in it', async () => {
+  it('G86: covers exactly one day, excluding its end', async () => {
     const now = Date.now();
     const day = (at: number) => new Date(at).toISOString().slice(0, 10);
     const today = await report(`from=${day(now)}&to=${day(now + 86_400_000)}`, admin);
@@ -181,7 +181,7 @@ describe('usage over HTTP', () => {
     expect((await report('last=1h&by=user', admin)).totals.requests).to.equal(6);
   });
 
-  it('is narrowed to what is asked for, whatever that holds', async () => {
+  it('is filtered by the query, whatever its values', async () => {
     expect((await report('by=user&user=ann', admin)).totals.requests).to.equal(2);
     expect((await report('by=user&tag=team=search', admin)).totals.requests).to.equal(2);
     expect((await report(`by=user&key=${bobKey.slice(0, 15)}`, admin)).totals.requests).to.equal(3);
@@ -189,7 +189,7 @@ describe('usage over HTTP', () => {
       expect((await report(`by=user&user=${encodeURIComponent(value)}`, admin)).totals.requests, value).to.equal(0);
   });
 
-  it('is, for a key, what it used itself, and for a token all of its account', async () => {
+  it('covers, for a key, its own usage, and for a token all of its account', async () => {
     expect((await report('by=user', annKey, '/api/core/usage')).totals.requests).to.equal(2);
     expect((await report('group_by=user', bobKey, '/api/core/usage')).data).to.have.length(1);
     const ofTeam = await report('by=user,key', teamToken, '/api/core/usage');
@@ -200,7 +200,7 @@ describe('usage over HTTP', () => {
     expect((await get('/api/core/usage?account=team', annKey)).body.error).to.include({ param: 'account' });
   });
 
-  it('is for operators alone where it is of all', async () => {
+  it('covers all accounts only for operators', async () => {
     for (const path of ['/api/core/admin/usage', '/api/core/admin/calls', '/api/core/admin/calls/call_x'])
       for (const key of [annKey, teamToken])
         expect((await get(path, key)).body.error.code, path).to.equal('permission_denied');
@@ -274,14 +274,14 @@ describe('usage over HTTP', () => {
     expect((await get(`/api/core/calls?request=${one.request_id}`, bobKey)).body.data).to.deep.equal([]);
   });
 
-  it('is listed to callers as far as it is theirs', async () => {
+  it('is listed to callers for their own calls', async () => {
     expect((await get('/api/core/calls', annKey)).body.data).to.have.length(2);
     expect((await get('/api/core/calls?user=ann', teamToken)).body.data).to.have.length(2);
     expect((await get('/api/core/calls', teamToken)).body.data).to.have.length(5);
     expect((await get('/api/core/calls?outcome=error', teamToken)).body.data).to.have.length(0);
   });
 
-  it('is 404 for a call that does not exist, and 400 for words that mean nothing', async () => {
+  it('is 404 for a call that does not exist, and 400 for unknown values', async () => {
     for (const id of ['call_0', 'x', `call_${'a'.repeat(22)}`, '..%2F..%2Fetc', `call_mz0${'a'.repeat(19)}`])
       expect((await get(`/api/core/admin/calls/${id}`, admin)).body.error.code, id).to.equal('not_found');
     for (const query of [
@@ -295,7 +295,7 @@ describe('usage over HTTP', () => {
       expect((await get(`/api/core/admin/calls?${query}`, admin)).body.error.code, query).to.equal('invalid_request');
   });
 
-  it('is told by commands in the same words', async () => {
+  it('is printed by commands in the same terms', async () => {
     const byUser = await gateway.command<Loose>('usage', '--by', 'user', '--last', '1h');
     expect(byUser.totals).to.include({ requests: 6, cost_usd: '0.00001' });
     const calls = await gateway.command<Loose>('calls', '--user', 'ann', '--since', '1h', '--limit', '1');

@@ -18,7 +18,7 @@ describe('the list of users', () => {
 
   const ids = (body: { data: readonly { id: string }[] }): readonly string[] => body.data.map(({ id }) => id);
 
-  it('has whoever got a key, called or was blocked, with plan, account, keys, spending and last call (E46)', async () => {
+  it('contains everyone who got a key, called or was blocked, with plan, account, keys, spending and last call (E46)', async () => {
     const { call, chat, gateway } = operator;
     const ann = await call('POST', '/keys', { user_id: 'ann', account: 'team-x' });
     await call('POST', '/keys', { user_id: 'ann', account: 'team-x' });

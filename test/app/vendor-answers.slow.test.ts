@@ -11,7 +11,7 @@ const SHAPES: readonly (readonly [what: string, text: () => string])[] = [
   ['levels', () => '['.repeat(BYTES)],
 ];
 
-describe('four answers of 31 MB at once', function () {
+describe('four concurrent responses of 31 MB', function () {
   this.timeout(900_000);
   let vendor: ScriptedUpstream;
   let installation: Installation;
@@ -25,7 +25,7 @@ describe('four answers of 31 MB at once', function () {
   });
 
   for (const [what, text] of SHAPES)
-    it(`E28: leave a gateway of 256 MB alive, which responds meanwhile, when they are ${what}`, async () => {
+    it(`E28: leave a gateway of 256 MB running and responsive, when they are ${what}`, async () => {
       const gateway = await installation.start({ NODE_OPTIONS: '--max-old-space-size=256' });
       vendor.script(answer(200, text(), { 'content-type': 'application/json' }));
       const ask = async (model: string): Promise<number> => {

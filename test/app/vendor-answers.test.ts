@@ -21,7 +21,7 @@ const BAD: readonly (readonly [what: string, body: Buffer])[] = [
   ['levels without end', Buffer.from('{"a":'.repeat(1_000_000))],
 ];
 
-describe('an answer of a vendor that is too much', function () {
+describe('an excessive response of a vendor', function () {
   this.timeout(120_000);
   let rig: FaultRig;
   let store: Store;
@@ -50,7 +50,7 @@ describe('an answer of a vendor that is too much', function () {
   for (const [what, body] of BAD)
     for (const stream of [false, true]) {
       const asked = stream ? 'for a stream' : 'for a response';
-      it(`E28: ${what}, asked ${asked}, is provider_invalid_response and leaves its record`, async () => {
+      it(`E28: ${what}, asked ${asked}, is provider_invalid_response and has a record`, async () => {
         rig.vendor.script(answer(200, body, JSON_TYPE));
         const response = await ask('one/m', { stream });
         expect(response.status).to.equal(503);
@@ -59,7 +59,7 @@ describe('an answer of a vendor that is too much', function () {
       });
     }
 
-  it('E28: the next target of an alias responds instead of a vendor whose answer is too much', async () => {
+  it('E28: the next target of an alias responds instead of a vendor with an excessive response', async () => {
     rig.vendor.script(answer(200, OBJECTS, JSON_TYPE));
     const response = await ask('both');
     expect(response.status).to.equal(200);
@@ -70,7 +70,7 @@ describe('an answer of a vendor that is too much', function () {
     expect(record.attempts).to.have.length(2);
   });
 
-  it('E28: so does it instead of one whose first event of a stream is nested deeply', async () => {
+  it('E28: responds also instead of one whose first stream event is deeply nested', async () => {
     rig.vendor.script(events([having(nested()).toString(), '[DONE]']));
     rig.second.script(events([delta('rescued', 'stop'), '[DONE]']));
     const response = await ask('both', { stream: true });
@@ -92,7 +92,7 @@ describe('an answer of a vendor that is too much', function () {
       expect(await recordOf(response)).to.include({ outcome: 'error', errorCode: 'provider_invalid_response' });
     });
 
-  it('E28: arguments of a tool that are nested deeply, as text inside an answer, come through', async () => {
+  it('E28: deeply nested arguments of a tool, as text inside a response, pass', async () => {
     const call = { id: 'c1', type: 'function', function: { name: 'f', arguments: nested('1') } };
     const choice = { index: 0, finish_reason: 'tool_calls', message: { role: 'assistant', tool_calls: [call] } };
     rig.vendor.script(answer(200, completion('', { choices: [choice] })));
@@ -108,7 +108,7 @@ describe('an answer of a vendor that is too much', function () {
   });
 
   for (const status of [400, 500])
-    it(`E28: the body of an error ${status} that is nested deeply is an error of the provider as any other`, async () => {
+    it(`E28: the body of an error ${status} that is deeply nested is an error of the provider like any other`, async () => {
       rig.vendor.script(answer(status, `{"error":{"message":"no","param":${nested()}}}`, JSON_TYPE));
       const response = await ask('one/m');
       expect(response.status).to.equal(status === 400 ? 400 : 503);

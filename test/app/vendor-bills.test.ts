@@ -51,7 +51,7 @@ const FALLING: readonly (readonly [title: string, wire: Wire, model: string, eve
   ],
 ];
 
-describe('what a vendor’s response says is what is charged', () => {
+describe('usage in a vendor’s response is charged', () => {
   let upstream: ScriptedUpstream;
   let gateway: TestGateway;
 
@@ -129,7 +129,7 @@ describe('what a vendor’s response says is what is charged', () => {
     expect([response.status, response.headers.get('x-tollgate-cost-usd')]).to.deep.equal([200, '0.000125']);
   });
 
-  it('many small calls cost together what they cost (E10)', async () => {
+  it('many small calls cost exactly their sum (E10)', async () => {
     const { calls, tokens, usd } = SMALL_CALLS;
     const data = [{ object: 'embedding', index: 0, embedding: [0.5] }];
     const usage = { prompt_tokens: tokens, total_tokens: tokens };
@@ -149,7 +149,7 @@ describe('what a vendor’s response says is what is charged', () => {
     });
   });
 
-  it('fees alone leave the model that served its price (E6)', async () => {
+  it('fees alone do not change the price of the serving model (E6)', async () => {
     const said = { model: 'claude-opus-5', usage: anthropic(1000, 100, { server_tool_use: { other_requests: 1 } }) };
     const call = { wire: MESSAGES, model: 'feed/claude-haiku-4-5' };
     expect(await charge(answer(200, MESSAGES.whole(said)), call, false)).to.deep.equal({
@@ -164,7 +164,7 @@ describe('what a vendor’s response says is what is charged', () => {
     });
 });
 
-describe('what a vendor may do is held before it is sent', () => {
+describe('the maximum cost is reserved before a request is sent', () => {
   let upstream: ScriptedUpstream;
   let gateway: TestGateway;
 
@@ -236,7 +236,7 @@ describe('what a vendor may do is held before it is sent', () => {
   };
 
   for (const { row, title, asked, usd } of HELD)
-    it(`asked for ${title}: ${usd} US dollars (${row})`, async () => {
+    it(`with ${title}: ${usd} US dollars (${row})`, async () => {
       const poor = await newCaller('poor');
       const response = await gateway.post(CHAT.path, { ...CHAT.request, ...asked, model: 'output/m' }, poor);
       const [, held] = /may cost ([\d.]+) USD/.exec(await response.text()) ?? [];
@@ -264,7 +264,7 @@ describe('the bills of docs/bills.md', () => {
   const chapter = readChapter('docs/bills.md', '# Bills, case by case').split('\n');
   const rows = chapter.filter((line) => line.startsWith('| '));
 
-  it('are all cases, each row of E3 to E10 with three at least, and the prices with their sources', () => {
+  it('contain all cases, at least three for each row of E3 to E10, and the prices with their sources', () => {
     expect(rows, 'write them with: npm run bills').to.deep.equal([...caseLines(), ...priceLines(), ...sourceLines()]);
     const counts = ['E3', 'E4', 'E5', 'E6', 'E7', 'E8', 'E9', 'E10'].map(
       (row) => rows.filter((line) => line.startsWith(`| ${row} `)).length,

@@ -14,7 +14,7 @@ const responding = (usage: object) =>
     usage: { prompt_tokens: 4, completion_tokens: 6, total_tokens: 10, ...usage },
   });
 
-describe('money and what a vendor says', () => {
+describe('money and a vendor’s reports', () => {
   let upstream: ScriptedUpstream;
   let gateway: TestGateway;
 
@@ -40,7 +40,7 @@ describe('money and what a vendor says', () => {
   const costOf = (response: Response) => response.headers.get('x-tollgate-cost-usd');
   const sent = () => JSON.parse(String(upstream.requests.at(-1)?.body ?? '{}')) as Record<string, unknown>;
 
-  it('D11: the vendor’s figure is charged where no table has a price', async () => {
+  it('D11: the vendor’s figure is charged if no table has a price', async () => {
     upstream.script(responding({ cost: 0.5 }));
     const response = await ask({ model: 'unpriced/m' });
     expect([response.status, costOf(response)]).to.deep.equal([200, '0.50']);
@@ -56,7 +56,7 @@ describe('money and what a vendor says', () => {
     expect(costOf(await ask({ model: 'priced/m' }))).to.equal('0.00001');
   });
 
-  it('G17: usage that no call can have is charged as the estimate, also outside of chat', async () => {
+  it('G17: impossible usage is charged as the estimate, also outside of chat', async () => {
     const usage = { prompt_tokens: 1e308, total_tokens: 1e308 };
     upstream.script(answer(200, { object: 'list', model: 'm', data: [{ index: 0, embedding: [0.5] }], usage }));
     const response = await gateway.post('/v1/embeddings', { model: 'priced/m', input: 'hello' });
@@ -64,7 +64,7 @@ describe('money and what a vendor says', () => {
     expect(Number(costOf(response))).to.be.within(0.000001, 0.0001);
   });
 
-  it('D8: a tier with a price is sent and charged, another is dropped and told, and a cheaper one refused', async () => {
+  it('D8: a tier with a price is sent and charged, another is dropped and reported, and a cheaper one refused', async () => {
     upstream.script(responding({}));
     const known = await ask({ model: 'priced/m', service_tier: 'priority' });
     expect([costOf(known), sent()['service_tier']]).to.deep.equal(['0.00002', 'priority']);
@@ -74,7 +74,7 @@ describe('money and what a vendor says', () => {
     expect((await ask({ model: 'priced/m', service_tier: 'flex' })).status, 'at most').to.equal(400);
   });
 
-  it('D1: a field in the guise of a known one is 400, and nothing is sent', async () => {
+  it('D1: a disguised variant of a known field is a 400, and nothing is sent', async () => {
     const count = upstream.requests.length;
     const response = await ask({ model: 'priced/m', Model: 'dear' });
     const { error } = (await response.json()) as { readonly error: { readonly code: string; readonly param: string } };
@@ -82,13 +82,13 @@ describe('money and what a vendor says', () => {
     expect(upstream.requests).to.have.length(count);
   });
 
-  it('D5: the largest limit is taken, a larger one is 400', async () => {
+  it('D5: the largest limit applies, a larger one is 400', async () => {
     upstream.script(responding({}));
     expect((await ask({ model: 'priced/m', max_tokens: 2_147_483_647 })).status).to.equal(200);
     expect((await ask({ model: 'priced/m', max_tokens: Number.MAX_SAFE_INTEGER })).status).to.equal(400);
   });
 
-  it('D27: what clients are known to send passes over HTTP, legacy functions in both directions', async () => {
+  it('D27: known requests of clients pass over HTTP, legacy functions in both directions', async () => {
     upstream.script(responding({}));
     const loose = await ask({
       model: 'priced/m',

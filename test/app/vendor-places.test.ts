@@ -5,7 +5,7 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
  * Dollars per million input tokens of models in `/v1/models`, by the region that a provider calls. Sources:
  * plugins/providers/openai.ts and vertex.ts.
  */
-describe('a place that costs more', () => {
+describe('a more expensive region', () => {
   let gateway: TestGateway;
   before(async () => {
     const vertex = { plugin: 'vertex', apiKey: 'k', project: 'my-project' };
@@ -27,7 +27,7 @@ describe('a place that costs more', () => {
   });
   after(() => gateway?.stop());
 
-  it('is charged so: regions of OpenAI and of Vertex cost a tenth more for newer models (E3)', async () => {
+  it('is charged: regions of OpenAI and of Vertex cost a tenth more for newer models (E3)', async () => {
     const response = await gateway.get('/v1/models');
     const { data } = (await response.json()) as { data: { id: string; pricing?: { prompt: string } }[] };
     const priceOf = (id: string) => Number(data.find((one) => one.id === id)?.pricing?.prompt) * 1e6;

@@ -9,7 +9,7 @@ const CHAT = { model: 'echo/echo', messages: MESSAGES };
 const OWN = `api.route({ method: 'POST', path: '/openai/own/chat', summary: 'x', auth: ['key'], responses: { 200: 'x' }, handler(ctx) { ctx.body = { own: true }; } });
   api.route({ method: 'GET', path: '/v1/own-page', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler(ctx) { ctx.body = { page: true }; } });`;
 
-describe('paths that stand for others', () => {
+describe('aliases of paths', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await startGateway(
@@ -38,7 +38,7 @@ describe('paths that stand for others', () => {
     });
 
   for (const base of ['/openai/v1', '/v1beta/openai'])
-    it(`E73: ${base} is /v1 to an SDK, whole, streamed and for lists`, async () => {
+    it(`E73: ${base} is /v1 for an SDK, with and without a stream and for lists`, async () => {
       const client = new OpenAI({ baseURL: gateway.url + base, apiKey: gateway.key, maxRetries: 0 });
       const { choices } = await client.chat.completions.create(CHAT);
       expect(choices[0]?.message.content).to.equal('one two three');
@@ -51,7 +51,7 @@ describe('paths that stand for others', () => {
       expect((await client.models.retrieve('echo/echo')).id).to.equal('echo/echo');
     });
 
-  it('E73: Azure’s SDK calls a deployment, which is the model, by its `api-key`', async () => {
+  it('E73: Azure’s SDK calls a deployment, which is the model, with its `api-key`', async () => {
     const client = azure('fast');
     const { model, choices } = await client.chat.completions.create({ ...CHAT, model: 'what the body says' });
     expect([model, choices[0]?.message.content]).to.deep.equal(['echo', 'one two three']);
@@ -72,7 +72,7 @@ describe('paths that stand for others', () => {
     expect(encoded.status).to.equal(200);
   });
 
-  it('E73: `api-key` is a credential below these paths alone, and is compared with others', async () => {
+  it('E73: `api-key` is a credential only below these paths, and is compared with others', async () => {
     expect((await ask('/openai/v1/chat/completions', CHAT, 'api-key')).status).to.equal(200);
     expect((await ask('/v1/chat/completions', CHAT, 'api-key')).status).to.equal(401);
     const two = await ask('/openai/v1/chat/completions', CHAT, 'api-key', {
@@ -125,7 +125,7 @@ describe('paths that stand for others', () => {
     expect(await idOf('other')).to.not.equal(first);
   });
 
-  it('E72: Google’s names without `models/` are found, whole, streamed and counted', async () => {
+  it('E72: Google’s names without `models/` are found, with and without a stream, and for counts', async () => {
     const body = { contents: [{ role: 'user', parts: [{ text: 'one two' }] }] };
     for (const version of ['v1beta', 'v1'])
       for (const model of ['echo/echo', 'fast', 'echo%2Fecho']) {
@@ -145,7 +145,7 @@ describe('paths that stand for others', () => {
     expect(await wrong.json()).to.have.nested.property('error.status', 'INVALID_ARGUMENT');
   });
 
-  it('a path that a plugin’s route has stays its own, and what no route of models has is not found', async () => {
+  it('a plugin’s own route keeps its path, and a path of no model route is not found', async () => {
     expect(await (await ask('/openai/own/chat', {})).json()).to.deep.equal({ own: true });
     expect((await fetch(`${gateway.url}/openai/v1/own-page`)).status).to.equal(404);
     for (const path of ['/openai/v1/nothing', '/openai/deployments/fast/nothing', '/v1beta/openai/nothing'])

@@ -134,7 +134,7 @@ describe('a websocket of a dialect', () => {
   let gateway: TestGateway;
   afterEach(() => gateway.stop());
 
-  it('answers each request as if it had been posted, one after the other, with its own line in the log', async () => {
+  it('handles requests like posted ones, in order, with a log line each', async () => {
     gateway = await start();
     const client = await Client.open(gateway);
     const events = await client.send({ say: 'one two' });
@@ -151,7 +151,7 @@ describe('a websocket of a dialect', () => {
     client.socket.close();
   });
 
-  it('sends what a dialect says itself, ignores what it ignores, and tells errors as events', async () => {
+  it('sends a dialect’s own events, ignores what the dialect ignores, and reports errors as events', async () => {
     gateway = await start();
     const client = await Client.open(gateway);
     client.socket.send(JSON.stringify({ ignore: true }));
@@ -167,7 +167,7 @@ describe('a websocket of a dialect', () => {
     client.socket.close();
   });
 
-  it('is refused with a whole response in the dialect’s format when the path, switch, origin or key is wrong', async () => {
+  it('is refused with an HTTP response in the dialect’s format when the path, switch, origin or key is wrong', async () => {
     gateway = await start();
     const key = { authorization: `Bearer ${gateway.key}` };
     const none = await refusal(gateway, {});
@@ -185,13 +185,13 @@ describe('a websocket of a dialect', () => {
     expect(gateway.logText()).not.to.include(gateway.key);
   });
 
-  it('is refused with 426 where the dialect has it off', async () => {
+  it('is refused with 426 if the dialect disables it', async () => {
     gateway = await start('');
     const { status, body } = await refusal(gateway, { authorization: `Bearer ${gateway.key}` });
     expect([status, body]).to.deep.equal([426, { tiny: 'upgrade_required', at: null }]);
   });
 
-  it('is closed by the right code for binary frames, too long messages and messages that are no requests', async () => {
+  it('is closed with the right code for binary frames, overlong messages and invalid requests', async () => {
     gateway = await start(SOCKET, { server: { port: 0, bodyLimit: '20kb' } });
     const binary = await Client.open(gateway);
     binary.socket.send(Buffer.from('{"say":"x"}'));
@@ -208,7 +208,7 @@ describe('a websocket of a dialect', () => {
     expect(await flood.closed()).to.be.oneOf([1006, 1008]);
   });
 
-  it('E26: lets one request wait and refuses what came with it; what is sent later is read when there is room', async () => {
+  it('E26: queues one request and refuses further ones; later data is read when there is room', async () => {
     gateway = await start();
     const peer = await RawWebSocket.open(gateway.url, '/tiny', gateway.key);
     const say = (count: number): Buffer => frameOf(JSON.stringify({ say: `number ${count}` }));
@@ -245,7 +245,7 @@ describe('a websocket of a dialect', () => {
     expect(await client.closed()).to.equal(1008);
   });
 
-  it('outlives a change of the configuration, and is closed when that has it off', async () => {
+  it('survives a reload of the configuration, and is closed when the reload disables it', async () => {
     gateway = await start();
     const client = await Client.open(gateway);
     const use = async (name: string, socket: string): Promise<void> => {
@@ -262,7 +262,7 @@ describe('a websocket of a dialect', () => {
     expect(await client.closed()).to.equal(1012);
   });
 
-  it('is closed as going away when the gateway drains, without holding it up', async () => {
+  it('is closed as going away when the gateway drains, without delaying it', async () => {
     gateway = await start(SOCKET, { server: { port: 0, drainTimeout: '10m' } });
     const client = await Client.open(gateway);
     await gateway.close();

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { type Operator, startOperator } from '../support/gateways/operator.ts';
 
-describe('what operators read', () => {
+describe('data read by operators', () => {
   let operator: Operator;
   before(async () => {
     operator = await startOperator({
@@ -40,7 +40,7 @@ describe('what operators read', () => {
   ];
 
   for (const [what, method, path] of THINGS)
-    it(`is written back as it was read, to the byte, and nothing changes (E49): ${what}`, async () => {
+    it(`can be written back byte for byte, and nothing changes (E49): ${what}`, async () => {
       const { call, gateway, key: bearer } = operator;
       const read = async () => {
         const response = await gateway.get(`/api/core/admin${path()}`, { authorization: `Bearer ${bearer}` });
@@ -60,7 +60,7 @@ describe('what operators read', () => {
       expect(data[0].action).to.equal('user.block');
     });
 
-  it('has fields that are only read, and a change of one is refused with its name (E49)', async () => {
+  it('has read-only fields, and a change of one is refused with its name (E49)', async () => {
     const { call } = operator;
     for (const [method, path, field, value] of [
       ['PATCH', '/users/ann', 'spent_this_month_usd', '0.00'],
@@ -81,7 +81,7 @@ describe('what operators read', () => {
     expect((await call('PATCH', `/keys/${key}`, { budgets })).body.error.param).to.equal('budgets[0].left_usd');
   });
 
-  it('is changed in one field and written back with the others as they were (E49)', async () => {
+  it('can be changed in one field and written back with the others unchanged (E49)', async () => {
     const { call } = operator;
     const change = async (method: string, path: string, alter: (body: never) => object): Promise<object> => {
       const { body, headers } = await call('GET', path);
@@ -104,7 +104,7 @@ describe('what operators read', () => {
     expect(changed.budgets[0]).to.include({ amount_usd: '3.00', soft_usd: '1.00', timezone: 'Europe/Berlin' });
   });
 
-  it('is printed by a command with --json as the API has it: one bare, several in a list (E49)', async () => {
+  it('is printed by a command with --json as in the API: one bare, several in a list (E49)', async () => {
     const { call, gateway } = operator;
     for (const [words, path] of [
       [['users', 'show', 'bob'], '/users/bob'],

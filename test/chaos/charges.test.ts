@@ -19,19 +19,19 @@ const isRight = (came: Tried['came'], by: readonly Served[], charged: number, is
   findWrongCharges([tried(came)], new Map([[ID, by]]), new Map([[ID, charged]]), () => isCutOff).length === 0;
 
 describe('the judge of charges of a chaos run', () => {
-  it('wants of a response what its vendor counted, whoever failed before', () => {
+  it('expects the vendor’s usage of a response, whatever failed before', () => {
     expect(isRight('whole', [served('silent'), good], 70)).to.equal(true);
     for (const charged of [0, 69, 71, 104, 174, 140])
       expect(isRight('whole', [served('silent'), good], charged)).to.equal(false);
   });
 
-  it('wants the estimate of a response that nobody counted', () => {
+  it('expects the estimate of a response without usage', () => {
     const uncounted = served('served', { textBytes: 40 });
     expect(isRight('whole', [uncounted], 124)).to.equal(true);
     for (const charged of [0, 104, 130]) expect(isRight('whole', [uncounted], charged)).to.equal(false);
   });
 
-  it('wants nothing of refusals, the prompt of silence, and the words of a broken stream beside', () => {
+  it('expects nothing for refusals, the prompt for silence, and the text of an interrupted stream in addition', () => {
     expect(isRight('error', [served('refused'), served('refused')], 0)).to.equal(true);
     expect(isRight('error', [served('refused')], 104)).to.equal(false);
     expect(isRight('error', [served('refused'), served('silent')], 104)).to.equal(true);
@@ -40,7 +40,7 @@ describe('the judge of charges of a chaos run', () => {
     expect(isRight('broken', [served('broken', { textBytes: 40 })], 140)).to.equal(false);
   });
 
-  it('takes what was reserved for a request whose worker was killed, and nothing when it never began', () => {
+  it('accepts the reservation of a request whose worker was killed, and nothing if it never started', () => {
     expect(isRight('lost', [good], 504)).to.equal(true);
     expect(isRight('lost', [good], 70)).to.equal(true);
     expect(isRight('lost', [], 0)).to.equal(true);
@@ -48,14 +48,14 @@ describe('the judge of charges of a chaos run', () => {
     expect(isRight('error', [good], 504)).to.equal(false);
   });
 
-  it('takes what was reserved for a response whose worker was killed before its cost was written', () => {
+  it('accepts the reservation of a response whose worker was killed before its cost was written', () => {
     expect(isRight('whole', [good], 504, true)).to.equal(true);
     expect(isRight('whole', [good], 70, true)).to.equal(true);
     expect(isRight('whole', [good], 0, true)).to.equal(false);
     expect(isRight('whole', [good], 504)).to.equal(false);
   });
 
-  it('adds up the entries of a call, and finds those that belong to none', () => {
+  it('adds up the entries of a call, and finds entries without a call', () => {
     const entry = (ref: string, amount: number, kind: LedgerEntry['kind'] = 'charge'): LedgerEntry => ({
       ...{ id: `${ref}${amount}`, account: 'chaos', kind, amount, reason: '', ref, at: 0 },
     });

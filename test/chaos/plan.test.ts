@@ -3,8 +3,8 @@ import { hadLiveTarget, makePlan, spellAt, VENDORS } from './plan.ts';
 
 const MINUTE_MS = 60_000;
 
-describe('the script of a chaos run', () => {
-  it('is the same for the same seed, and another one for another', () => {
+describe('the plan of a chaos run', () => {
+  it('is the same for the same seed, and different for another', () => {
     expect(makePlan(1, MINUTE_MS)).to.deep.equal(makePlan(1, MINUTE_MS));
     expect(makePlan(1, MINUTE_MS)).not.to.deep.equal(makePlan(2, MINUTE_MS));
   });
@@ -18,7 +18,7 @@ describe('the script of a chaos run', () => {
       }
     });
 
-  it('says what each vendor does at every moment, without a gap and never two things', () => {
+  it('has exactly one mode for each vendor at every moment', () => {
     const { spells } = makePlan(7, MINUTE_MS);
     expect(spells).to.have.lengthOf(VENDORS);
     for (const own of spells)
@@ -28,14 +28,14 @@ describe('the script of a chaos run', () => {
       }
   });
 
-  it('does everything to the gateways at least once, however short it is', () => {
+  it('performs every action on the gateways at least once, however short it is', () => {
     for (const seed of [1, 2, 3]) {
       const done = new Set(makePlan(seed, MINUTE_MS / 2).deeds.map((deed) => deed.do));
       expect([...done].sort()).to.deep.equal(['kill a worker', 'reload', 'set the clock', 'spoil the file']);
     }
   });
 
-  it('counts no vendor as live that was bad for a part of the call', () => {
+  it('counts no vendor as live that failed during a part of the call', () => {
     const bad = { mood: 'hangs', fromMs: 1_000, toMs: 2_000 } as const;
     const live = (fromMs: number, toMs: number) => ({ mood: 'live', fromMs, toMs }) as const;
     const plan = { spells: [[live(0, 1_000), bad, live(2_000, 9_000)]], deeds: [] };

@@ -49,7 +49,7 @@ describe('tollgate plugins add', () => {
     runCli(['plugins', 'add', ...words], project, { env });
   const read = (project: string, file = 'tollgate.config.yaml') => readFileSync(path.join(project, file), 'utf8');
 
-  it('shows what a package is, installs it without its scripts, and writes it into the configuration', async () => {
+  it('describes a package, installs it without its scripts, and adds it to the configuration', async () => {
     const tarball = pack(
       makePackage(
         policy(
@@ -85,7 +85,7 @@ describe('tollgate plugins add', () => {
     expect(listed.stdout).to.include('tollgate-plugin-guard').and.include('1.2.3');
   });
 
-  it('takes a folder, a name of its own and options, and keeps the form of a JSON file', async () => {
+  it('accepts a folder, a custom name and options, and preserves the format of a JSON file', async () => {
     const schema = `configSchema: { type: 'object', additionalProperties: false, required: ['word'], properties: { word: { type: 'string', description: 'A word.' } } },`;
     const folder = makePackage(policy(schema));
     const project = makeProject(
@@ -105,7 +105,7 @@ describe('tollgate plugins add', () => {
     );
   });
 
-  it('installs from a registry, and says what this has of its provenance', async () => {
+  it('installs from a registry, and shows its provenance there', async () => {
     const tarball = pack(makePackage(policy()));
     let registry: Server | undefined;
     try {
@@ -144,7 +144,7 @@ describe('tollgate plugins add', () => {
     }
   });
 
-  it('undoes all of it when the gateway could not be set up with the plugin', async () => {
+  it('undoes all changes when the gateway cannot be set up with the plugin', async () => {
     const project = makeProject();
     const own = '{ "name": "ours", "private": true }';
     writeFileSync(path.join(project, 'package.json'), own);
@@ -226,17 +226,17 @@ describe('tollgate plugins add', () => {
       expect(existsSync(canary)).to.equal(false);
     });
 
-  it('asks, and without anyone to say yes changes nothing', async () => {
+  it('asks for confirmation, and without it changes nothing', async () => {
     const project = makeProject();
     const { code, stderr } = await add(project, makePackage(policy()));
     expect(code).to.equal(2);
     expect(stderr).to.match(
-      /permissions +none[\s\S]*confirmation needs a terminal\n\s+Check the plugin, then add --yes/,
+      /permissions +none[\s\S]*there is no terminal to confirm it\n\s+Check the facts above, then add --yes/,
     );
     expect(readdirSync(project)).to.deep.equal(['tollgate.config.yaml']);
   });
 
-  it('reads no more of what npm says than ten megabytes', async () => {
+  it('reads at most ten megabytes of npm’s output', async () => {
     const project = makeProject();
     const tools = path.join(root, 'endless');
     mkdirSync(tools);
@@ -249,11 +249,11 @@ describe('tollgate plugins add', () => {
     expect(readdirSync(project)).to.deep.equal(['tollgate.config.yaml']);
   });
 
-  it('has nothing to add to where there is no configuration', async () => {
+  it('refuses if there is no configuration', async () => {
     const empty = path.join(root, 'empty');
     mkdirSync(empty);
     const { code, stderr } = await add(empty, 'tollgate-plugin-guard', '--yes');
     expect(code).to.equal(3);
-    expect(stderr).to.match(/no configuration found in this folder\n\s+Run: tollgate init/);
+    expect(stderr).to.match(/there is no configuration file to add the plugin to\n\s+Run: tollgate init/);
   });
 });

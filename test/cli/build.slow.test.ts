@@ -83,7 +83,7 @@ describe('G44: npm start and npm run build in a clone', function () {
     rmSync(clone, { recursive: true, force: true });
   });
 
-  it('builds once for two starts at a time and leaves a running gateway its files, lazy imports and workers', async () => {
+  it('builds once for two concurrent starts and preserves the files, lazy imports and workers of a running gateway', async () => {
     const both = [start('--log-level', 'info'), start('--log-level', 'info')];
     const [first = '', second = ''] = await Promise.all(both.map(async (each) => (await each.seen(LISTENS))[1]));
     const texts = both.map((each) => each.stderr());
@@ -150,7 +150,7 @@ describe('G44: npm start and npm run build in a clone', function () {
     expect(readdirSync(path.join(clone, '.build')).filter((name) => /unfinished|lock/.test(name))).to.deep.equal([]);
   });
 
-  it('has a folder to publish, and a link again after the next build', async () => {
+  it('makes a folder to publish, and a link again with the next build', async () => {
     await build('--', '--publish');
     expect(lstatSync(path.join(clone, 'dist')).isDirectory()).to.equal(true);
     expect(readdirSync(path.join(clone, 'dist')))
@@ -160,7 +160,7 @@ describe('G44: npm start and npm run build in a clone', function () {
     expect(lstatSync(path.join(clone, 'dist')).isSymbolicLink()).to.equal(true);
   });
 
-  it('knows every source that a build has', () => {
+  it('tracks every source of a build', () => {
     const dist = path.join(clone, 'dist');
     const scripts = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter(
       (name) => name.endsWith('.js') && !name.startsWith('console/'),

@@ -19,7 +19,7 @@ const local = (more: string, rest = ''): string =>
     .map((line) => `    ${line}\n`)
     .join('')}${rest}`;
 
-describe('G41: tollgate check warns of what can never be called', () => {
+describe('G41: tollgate check warns of models that can never be called', () => {
   afterEach(removeFolders);
 
   const cases: readonly (readonly [
@@ -78,7 +78,7 @@ describe('G41: tollgate check warns of what can never be called', () => {
       expect(warnings.join('\n')).not.to.include('sk-sec');
     });
 
-  it('and says nothing of a configuration whose models can be called', async () => {
+  it('and has no warning if all models can be called', async () => {
     const text = local(
       'baseUrl: http://127.0.0.1:9/v1\napiKey: sk-plain\nmodels: [mine]\nprices: { mine: { input: 0.01, output: 75 } }',
       'billing: enforce\nmodels: { best: local/mine }\n',

@@ -143,16 +143,16 @@ function change(tree: Tree, step: Change): void {
 }
 
 /**
- * Errors that depend on the machine at the time of the start: a name that does not resolve, an address of another
- * machine, an unreachable store.
+ * Errors that depend on the machine at the start. Examples are a name that does not resolve, an address of another
+ * machine, and an unreachable store.
  */
 const OF_THE_MACHINE = /cannot listen|store/;
 
-describe('whatever a configuration says', () => {
+describe('any configuration', () => {
   const folder = () => makeFolder({ 'knowledge/hr/a.md': '# a' });
   after(removeFolders);
 
-  it('a check and a start say the same of it', async function () {
+  it('gives the same result in a check and a start', async function () {
     this.timeout(0);
     const log = createSilentLog();
     const base = folder();

@@ -26,7 +26,7 @@ describe('a check of the configuration', () => {
   afterEach(removeFolders);
 
   for (const { title, text, files = {}, env = {}, says } of WRONG_SETTINGS)
-    it(`tells ${title}, in the words of a start`, async () => {
+    it(`reports ${title}, with the message of a start`, async () => {
       const folder = makeFolder({ 'tollgate.config.yaml': text, ...files });
       const [checked, started] = await tellBoth(folder, env);
       expect(checked)
@@ -36,7 +36,7 @@ describe('a check of the configuration', () => {
       if (!says.startsWith('server.workers')) expect(started).to.equal(checked);
     });
 
-  it('finds the shipped configuration fine, and leaves nothing behind', async () => {
+  it('accepts the shipped configuration, without side effects', async () => {
     const folder = makeFolder({});
     const input = { cwd: folder, env: { HOME: folder } };
     await trySetUp(await loadConfig(input), createSilentLog());

@@ -28,7 +28,7 @@ describe('tollgate init --client', () => {
     return { out: out.join(''), err: err.join('') };
   }
 
-  it('prints the address of the configuration, a placeholder for the key, and an alias that the client knows', async () => {
+  it('prints the address of the configuration, a placeholder for the key, and an alias with a name known to the client', async () => {
     const models = { smart: 'echo/echo', 'claude-opus-5-5': 'echo/echo' };
     const { out, err } = await print('claude-code', { models, server: { host: '0.0.0.0', port: 9000 } });
     expect(out).to.equal(
@@ -42,13 +42,13 @@ describe('tollgate init --client', () => {
     expect(err).to.include('tollgate keys create').and.not.to.include('Put a model');
   });
 
-  it('takes the first alias where none is of a name that the client knows', async () => {
+  it('uses the first alias if none has a name known to the client', async () => {
     const { out } = await print('codex', { models: { smart: 'echo/echo' }, server: { host: '::1', port: 9000 } });
     expect(out).to.include('model = "smart"').and.to.include('base_url = "http://[::1]:9000/v1"');
     expect(out).to.match(/^# ~\/\.codex\/config\.toml\n/);
   });
 
-  it('says that a model has to be named where the configuration has no alias', async () => {
+  it('asks for a model if the configuration has no alias', async () => {
     const { out, err } = await print('openai', {});
     expect(out).to.include("model: 'provider/model'");
     expect(err).to.include('Replace provider/model with a model');
@@ -62,7 +62,7 @@ describe('tollgate init --client', () => {
     expect(err).to.equal('');
   });
 
-  it('knows every client and names them all for one that it does not know', async () => {
+  it('supports every client and lists them all for an unknown one', async () => {
     for (const client of Object.keys(readSetups()))
       expect((await print(client, {})).out).not.to.match(/\{(?:base|key|model)\}/);
     const error = await print('codx', {}).catch((thrown: unknown) => thrown);

@@ -110,13 +110,13 @@ describe('a gateway of several workers', function () {
     expect(stderr).to.contain('workers    2');
   });
 
-  it('starts workers that keep their compiled code while no calls come', async () => {
+  it('starts workers that keep their compiled code while idle', async () => {
     const gateway = await start('rested', { plugins: ['./pid.mjs'] });
     const told = await eventually('a worker tells its options of Node', () => askWorker(gateway.url));
     expect(told).to.match(/^\d+ .*--no-memory-reducer$/);
   });
 
-  it('replaces a worker that was killed, and goes on answering', async () => {
+  it('replaces a worker that was killed, and continues to respond', async () => {
     const gateway = await start('killed', { plugins: ['./pid.mjs'] });
     await untilBothAnswered(gateway);
     const victim = await eventually('a worker tells its process id', async () =>
@@ -144,7 +144,7 @@ describe('a gateway of several workers', function () {
     expect(statuses.filter((status) => status === 429)).to.have.length(40);
   });
 
-  it('answers metrics for all workers, whichever is asked', async () => {
+  it('returns metrics of all workers from any of them', async () => {
     const gateway = await start('measured', { policies: { metrics: { auth: 'none' } } });
     await untilBothAnswered(gateway);
     const asked = linesOf(gateway).filter(({ msg }) => msg === 'request').length;
@@ -163,7 +163,7 @@ describe('a gateway of several workers', function () {
     expect(stderr).to.contain('server.workers is 2').and.to.contain('docs/stores.md');
   });
 
-  it('ends with the fault of its first worker when none can listen', async () => {
+  it('exits with the error of its first worker when none can listen', async () => {
     const taken = await start('first');
     const port = Number(new URL(taken.url).port);
     const file = configure(folder, 'second', { server: { host: '127.0.0.1', port, workers: 2 } });

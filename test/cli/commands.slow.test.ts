@@ -19,7 +19,7 @@ function document({ stdout }: Finished): {
 describe('the command line', () => {
   const folder = useTempFolder('cli');
 
-  it('prints its version alone', async () => {
+  it('prints only its version', async () => {
     expect(await runCli(['--version'], folder)).to.deep.equal({ code: 0, stdout: `${VERSION}\n`, stderr: '' });
   });
 
@@ -33,20 +33,20 @@ describe('the command line', () => {
     expect(listed.filter((word) => word !== undefined && word !== 'Options:')).to.deep.equal(expected);
   });
 
-  it('runs a command by its place and by its former name', async () => {
+  it('runs a command by its name and by its former name', async () => {
     for (const words of [['models', 'chat'], ['chat']]) {
       const { code, stdout } = await runCli([...words, 'echo/echo', 'Hello'], folder);
       expect({ code, stdout: stdout.trim() }, words.join(' ')).to.deep.equal({ code: 0, stdout: 'Hello' });
     }
   });
 
-  it('names the place of a former name in its help', async () => {
+  it('shows the current name of a former one in its help', async () => {
     const { stdout } = await runCli(['top', '--help'], folder);
     expect(stdout).to.match(/^Usage: tollgate calls top /);
   });
 
   for (const words of [['--version'], ['start', '--help'], ['chat', '--help']]) {
-    it(`loads nothing of the server for ${words.join(' ')}`, async () => {
+    it(`loads no module of the server for ${words.join(' ')}`, async () => {
       const { code, stderr } = await runCli(words, folder, { env: { NODE_DEBUG: 'esm' } });
       expect(code).to.equal(0);
       expect(stderr).to.match(/cli\/main\.[jt]s/, 'the log of imports is there');
@@ -109,7 +109,7 @@ describe('the command line', () => {
     expect((await runCli(['start', '--port', 'x'], folder)).stderr).not.to.match(/\u001b\[/);
   });
 
-  it('tells a problem of the configuration with its place, and exits with 3', async () => {
+  it('reports a problem of the configuration with its place, and exits with 3', async () => {
     const bad = path.join(folder, 'bad.yaml');
     writeFileSync(bad, 'server:\n  prot: 1\nproviders:\n  ecko: {}\n');
     const { code, stdout, stderr } = await runCli(['check', '--config', bad], folder);
@@ -123,7 +123,7 @@ describe('the command line', () => {
     expect(error?.faults).to.have.length(2);
   });
 
-  it('says by check that the built-in configuration is fine', async () => {
+  it('accepts the built-in configuration in check', async () => {
     const { code, stdout, stderr } = await runCli(['check'], folder);
     expect({ code, stderr }).to.deep.equal({ code: 0, stderr: '' });
     expect(stdout).to.match(/^config\/default\.yaml is valid: \d+ plugins, prices of \d{4}-\d\d-\d\d, [\w ]+\n$/);
@@ -161,7 +161,7 @@ describe('the command line', () => {
     expect(stdout).not.to.include('openai/');
   });
 
-  it('shows by config print what counts, with secrets masked', async () => {
+  it('shows the effective configuration with config print, with secrets masked', async () => {
     const env = { OPENAI_API_KEY: 'sk-canary-1234567890' };
     const { code, stdout } = await runCli(['config', 'print'], folder, { env });
     expect(code).to.equal(0);
@@ -171,7 +171,7 @@ describe('the command line', () => {
     expect(stdout).not.to.include('canary');
   });
 
-  it('prints documents by config schema and by openapi', async () => {
+  it('prints documents with config schema and openapi', async () => {
     const schema = JSON.parse((await runCli(['config', 'schema'], folder)).stdout) as { properties: object };
     expect(schema.properties).to.have.property('providers');
     const openApi = JSON.parse((await runCli(['openapi'], folder)).stdout) as { openapi: string; paths: object };
@@ -179,7 +179,7 @@ describe('the command line', () => {
     expect(openApi.paths).to.have.property('/v1/chat/completions');
   });
 
-  it('writes files by init that check takes, and replaces them only by force', async () => {
+  it('writes files with init that check accepts, and replaces them only with --force', async () => {
     const fresh = useTempFolderNow();
     const first = await runCli(['init'], fresh);
     expect(first.code).to.equal(0);
@@ -194,7 +194,7 @@ describe('the command line', () => {
     expect((await runCli(['init', '--force'], fresh)).code).to.equal(0);
   });
 
-  it('D47 completes by init a .gitignore that is there, and leaves one that has all alone', async () => {
+  it('D47 extends an existing .gitignore with init, and leaves a complete one unchanged', async () => {
     const own = path.join(folder, 'ignored');
     mkdirSync(own);
     writeFileSync(path.join(own, '.gitignore'), 'dist\n/node_modules\n.env');
@@ -224,7 +224,7 @@ describe('tollgate chat', () => {
     });
   });
 
-  it('D47 says nothing but the answer when a knowledge base is on, which is closed once', async () => {
+  it('D47 prints only the response when a knowledge base is enabled, which is closed once', async () => {
     const own = path.join(folder, 'rag');
     mkdirSync(path.join(own, 'docs'), { recursive: true });
     writeFileSync(path.join(own, 'docs/a.md'), '# A fox\n');
@@ -241,7 +241,7 @@ describe('tollgate chat', () => {
     expect((await runCli(['chat', 'echo/echo', '-'], folder, { input: 'and so' })).stdout).to.equal('and so\n');
   });
 
-  it('waits for the whole answer with --no-stream, and answers it as data with --json', async () => {
+  it('waits for the complete response with --no-stream, and returns it as data with --json', async () => {
     expect((await runCli(['chat', 'echo/echo', 'all at once', '--no-stream'], folder)).stdout).to.equal(
       'all at once\n',
     );
@@ -250,7 +250,7 @@ describe('tollgate chat', () => {
     expect((data as { choices: { message: { content: string } }[] }).choices[0]?.message.content).to.equal('as data');
   });
 
-  it('exits with 69 and a sentence when the provider has no key', async () => {
+  it('exits with 69 and an explanation when the provider has no key', async () => {
     const { code, stdout, stderr } = await runCli(['chat', 'openai/gpt-5', 'hi'], folder);
     expect({ code, stdout }).to.deep.equal({ code: 69, stdout: '' });
     expect(stderr).to.match(/^error {2}The provider "openai" has no API key yet/);
@@ -284,7 +284,7 @@ describe('tollgate providers explain', () => {
     writeFileSync(path.join(folder, 'tollgate.config.json'), JSON.stringify(config));
   });
 
-  it('says where calls of a model go, and why', async () => {
+  it('shows the targets of a model’s calls, and why', async () => {
     const { stdout } = await runCli(['providers', 'explain', 'smart'], folder);
     expect(stdout).to.match(/^model: smart, found as: alias, strategy: weighted, sticky: session$/m);
     expect(stdout).to.match(/^echo\/echo +1 +3 +always +closed/m);
@@ -304,7 +304,7 @@ describe('tollgate providers explain', () => {
 describe('tollgate keys', () => {
   const folder = useTempFolder('cli-keys');
 
-  it('makes, lists and revokes a key; the key is alone on stdout', async () => {
+  it('creates, lists and revokes a key; the key is alone on stdout', async () => {
     const made = await runCli(['keys', 'create', '--user', 'u_42', '--name', 'laptop'], folder);
     expect(made.code).to.equal(0);
     expect(made.stdout).to.match(/^tg_[0-9A-Za-z]{12}_[0-9A-Za-z]{49}\n$/);
@@ -316,7 +316,7 @@ describe('tollgate keys', () => {
     expect((await runCli(['keys', 'list'], folder)).stdout).to.match(new RegExp(`${prefix} .*revoked`));
   });
 
-  it('says so when a key does not exist', async () => {
+  it('reports a key that does not exist', async () => {
     const { code, stderr } = await runCli(['keys', 'revoke', 'tg_000000000000'], folder);
     expect(code).to.equal(2);
     expect(stderr).to.match(/^error {2}/);

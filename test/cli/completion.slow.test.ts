@@ -32,7 +32,7 @@ describe('tollgate completion', () => {
     return stdout.split('\n').filter((word) => word !== '');
   }
 
-  it('opens no store, and leaves nothing behind', () => {
+  it('opens no store, and has no side effects', () => {
     expect(existsSync(path.join(folder, 'data'))).to.equal(false);
   });
 
@@ -41,7 +41,7 @@ describe('tollgate completion', () => {
     expect(words).to.have.members(GROUPS.flatMap(([, names]) => names));
   });
 
-  it('offers the subcommands and the options of each to bash, and those that all have', async () => {
+  it('offers the subcommands and the options of each to bash, and the global ones', async () => {
     for (const { name, options = [], subcommands = [] } of COMMANDS) {
       const flags = options.flatMap(([text]) => /--[\w-]+/.exec(text) ?? []);
       const line = placeOf(name).split(' ');
@@ -68,7 +68,7 @@ describe('tollgate completion', () => {
     [['frobnicate', 'x'], []],
   ];
   for (const [line, offers] of LINES)
-    it(`offers ${offers.join(', ') || 'nothing'} to bash behind "tollgate ${line.join(' ')}"`, async () => {
+    it(`offers ${offers.join(', ') || 'nothing'} to bash after "tollgate ${line.join(' ')}"`, async () => {
       expect(await complete(scripts['bash'] ?? '', ...line)).to.deep.equal(offers);
     });
 
@@ -115,7 +115,7 @@ describe('tollgate completion', () => {
     expect(existsSync(path.join(folder, 'pwned'))).to.equal(false);
   });
 
-  it('names the shells when it does not know one, with 2', async () => {
+  it('lists the shells for an unknown one, with exit code 2', async () => {
     const { code, stdout, stderr } = await runCli(['completion', 'tcsh'], folder);
     expect({ code, stdout }).to.deep.equal({ code: 2, stdout: '' });
     expect(stderr).to.match(/completion for "tcsh" is not supported\n\s+Use one of bash, zsh, fish/);

@@ -24,7 +24,7 @@ describe('the link to the console that a start prints', function () {
   });
   afterEach(removeFolders);
 
-  it('is there at a terminal, and signs in once over all workers', async () => {
+  it('is printed on a terminal, and signs in once across all workers', async () => {
     const node = `exec "${process.execPath}" --import "${import.meta.resolve('tsx/esm')}" "${MAIN}" start`;
     const child = spawn('script', ['-qefc', node, '/dev/null'], {
       cwd: folder,
@@ -53,7 +53,7 @@ describe('the link to the console that a start prints', function () {
     }
   });
 
-  it('is not there without a terminal, where what is printed ends up in a log', async () => {
+  it('is not printed without a terminal, because output ends up in a log', async () => {
     const { child, seen, stderr, stdout, finished } = startCli(['start'], folder);
     try {
       await seen(/listens on (http:\S+)/);

@@ -69,7 +69,7 @@ describe('tollgate dev', () => {
   const markOf = async (call: () => Promise<Response>): Promise<string | null> => (await call()).headers.get('x-mark');
 
   for (const types of ['ts', 'mjs'])
-    it(`loads a plugin in .${types} and what it imports anew within a second of a save`, async () => {
+    it(`loads a plugin in .${types} and its imports again within a second of a save`, async () => {
       const files = { [`mark.${types}`]: PLUGIN(types), [`word.${types}`]: `export const word = 'one';` };
       const dev = await start(`save-${types}`, files, `./mark.${types}`);
       const call = await connect(dev);
@@ -87,7 +87,7 @@ describe('tollgate dev', () => {
       expect(dev.program.stderr(), 'files that are looked for and not there are no change').to.not.include('.env');
     });
 
-  it('prints what is wrong with file, line and frame, goes on as it was, and recovers', async () => {
+  it('prints an error with file, line and code frame, keeps the previous version, and recovers', async () => {
     const files = { 'mark.ts': PLUGIN('ts'), 'word.ts': `export const word = 'one';` };
     const dev = await start('wrong', files, './mark.ts');
     const call = await connect(dev);
@@ -95,7 +95,7 @@ describe('tollgate dev', () => {
     dev.save('word.ts', 'export const word = "one";\nexport const x = {;\n');
     await dev.saw(/cannot be loaded: ParseError: Unexpected token \(word\.ts:2:18\)/);
     await dev.saw(/at word\.ts:2:18\n.*1 \| export const word = "one";\n\s+> 2 \| export const x = \{;\n\s+\^\n/);
-    await dev.saw(/the gateway is unchanged; save a file to try again/);
+    await dev.saw(/the gateway continues unchanged; save a file to try again/);
     expect(await markOf(call)).to.equal('one');
 
     dev.save('mark.ts', PLUGIN('ts').replace('setup(api) {', "setup(api) {\n    throw new Error('not today');"));
@@ -117,17 +117,17 @@ describe('tollgate dev', () => {
     expect(await markOf(call)).to.equal('three');
   });
 
-  it('waits for a save when a plugin is wrong from the start', async () => {
+  it('waits for a save when a plugin is invalid from the start', async () => {
     const files = { 'mark.ts': PLUGIN('ts'), 'word.ts': 'export const word = ;' };
     const dev = await start('begin', files, './mark.ts');
     await dev.saw(/> 1 \| export const word = ;/);
-    await dev.saw(/the gateway is not running; save a file to try again/);
+    await dev.saw(/the gateway has not started; save a file to try again/);
     dev.save('word.ts', `export const word = 'up';`);
     const call = await connect(dev);
     expect(await markOf(call)).to.equal('up');
   });
 
-  it('lets calls in flight end as they began, and outlives what a plugin throws later', async () => {
+  it('lets running calls end with their version, and survives late errors of a plugin', async () => {
     const text = (word: string) => `
 import { definePlugin } from 'tollgate';
 let open: () => void = () => undefined;
@@ -163,7 +163,7 @@ export default definePlugin({
     expect((await dev.program.finished).code).to.equal(0);
   });
 
-  it('ends with words where a save mends nothing', async () => {
+  it('exits with an explanation if a save cannot help', async () => {
     const cwd = path.join(folder, 'port');
     mkdirSync(cwd);
     const { code, stderr } = await startCli(['dev', '--port', '99999'], cwd).finished;

@@ -63,7 +63,7 @@ describe('a start that fails', () => {
       expect(text).to.match(/^69 /).and.match(says);
     });
 
-  it('D47 names the addresses where a server does not answer, once each', () => {
+  it('D47 names the addresses without a responding server, once each', () => {
     let text = '';
     const err = new Writable({
       write(bytes, _encoding, done) {
@@ -78,7 +78,7 @@ describe('a start that fails', () => {
     expect(text).to.include('because: connect ECONNREFUSED ::1:1; connect ECONNREFUSED 127.0.0.1:1');
   });
 
-  it('says that a port is taken, and exits with 69', async () => {
+  it('reports a port in use, and exits with 69', async () => {
     const other = createServer();
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
     const address = other.address();
@@ -88,7 +88,7 @@ describe('a start that fails', () => {
     expect(text).to.match(/^69 .*EADDRINUSE[\s\S]*choose one with --port/);
   });
 
-  it('says that this machine does not have an address, and exits with 69', async () => {
+  it('reports an address of another machine, and exits with 69', async () => {
     expect(await startAt('203.0.113.7', 0)).to.match(/^69 .*EADDRNOTAVAIL[\s\S]*does not have that address/);
   });
 });
@@ -96,7 +96,7 @@ describe('a start that fails', () => {
 describe('a command that changes a store', () => {
   afterEach(removeFolders);
 
-  it('refuses one that ends with it, instead of making a key that never works', async () => {
+  it('refuses one that ends with the process, instead of creating a useless key', async () => {
     const { code, stdout, stderr } = await runCli(
       ['keys', 'create', '--user', 'u'],
       makeFolder({ 'tollgate.config.yaml': CONFIG }),
@@ -107,10 +107,10 @@ describe('a command that changes a store', () => {
   });
 });
 
-describe('a command whose output nobody takes', () => {
+describe('a command whose output is not read', () => {
   afterEach(removeFolders);
 
-  it('ends in silence when its reader stops', async () => {
+  it('exits silently when its reader stops', async () => {
     const running = startCli(['openapi'], makeFolder({ 'tollgate.config.yaml': CONFIG }));
     running.child.stdout?.destroy();
     const { code, stderr } = await running.finished;
@@ -118,7 +118,7 @@ describe('a command whose output nobody takes', () => {
     expect(code).to.equal(0);
   });
 
-  it('says so when the disk is full, and exits with 1', async function () {
+  it('reports a full disk, and exits with 1', async function () {
     if (!existsSync('/dev/full')) this.skip();
     const cwd = makeFolder({ 'tollgate.config.yaml': CONFIG });
     const { code, stderr } = await startCli(['openapi'], cwd, {}, 'exec >/dev/full').finished;
@@ -126,7 +126,7 @@ describe('a command whose output nobody takes', () => {
     expect(code).to.equal(1);
   });
 
-  it('does not stop a gateway whose talk nobody hears', async () => {
+  it('does not stop a gateway whose output is not read', async () => {
     const cwd = makeFolder({ 'tollgate.config.yaml': `${CONFIG}server: { port: 0 }\n` });
     const running = startCli(['start'], cwd);
     const [, url = ''] = await running.seen(/listens on (http:\S+)/);
@@ -138,7 +138,7 @@ describe('a command whose output nobody takes', () => {
 });
 
 describe('the log on a terminal', () => {
-  it('shows nothing that moves the cursor', () => {
+  it('shows no characters that move the cursor', () => {
     let text = '';
     const destination = {
       write(line: string) {

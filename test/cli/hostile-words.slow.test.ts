@@ -47,7 +47,7 @@ const ARGS: readonly (readonly string[])[] = [
   ],
 ];
 
-describe('odd words on the command line', function () {
+describe('invalid arguments on the command line', function () {
   this.timeout(900_000);
   const folder = useTempFolder('hostile-words');
   const config = path.join(folder, 'tollgate.config.json');
@@ -66,14 +66,14 @@ describe('odd words on the command line', function () {
 
   for (const [words, takes, kind] of OPTIONS)
     for (const name of takes)
-      it(`are refused with 2 and a sentence by "${words.join(' ')} --${name}"`, async () => {
+      it(`are refused with 2 and an explanation by "${words.join(' ')} --${name}"`, async () => {
         const odd = kind === 'text' ? NEVER : [...NEVER.slice(0, 2), ...TEXTS];
         for (const value of odd.filter((each) => !(RIGHT.includes(name) && /^9+$/.test(each))))
           await expectRefused([...words, `--${name}=${value}`]);
       });
 
   for (const words of ARGS)
-    it(`are refused with 2 and a sentence by "${words.join(' ')}"`, async () => {
+    it(`are refused with 2 and an explanation by "${words.join(' ')}"`, async () => {
       for (const value of [...NEVER, ...TEXTS]) await expectRefused([...words, '--', value]);
     });
 });

@@ -38,7 +38,7 @@ describeWith('an import that is killed', { postgres: POSTGRES, initdb: INITDB, r
   });
 
   for (const kind of ['sqlite', 'postgres', 'redis'])
-    it(`leaves a ${kind} store that neither a gateway nor a command starts on, and says what to do (E50)`, async () => {
+    it(`leaves a ${kind} store that gateways and commands refuse, with the remedy (E50)`, async () => {
       const address = stores[kind] as StoreAddress;
       const config = path.join(folder, `${kind}.config.json`);
       const store = address.kind === 'sqlite' ? `sqlite:${address.folder}` : 'url' in address ? address.url : '';

@@ -24,7 +24,7 @@ const MODELS: Readonly<Record<string, readonly string[]>> = {
   'portkey-docs/conditional.json': ['conditional', 'conditional-base'],
 };
 
-describe('a configuration of another gateway, as its documents have it', () => {
+describe('a configuration of another gateway, as in its documents', () => {
   const folder = useTempFolder('import-runs');
   let vendor: ScriptedUpstream;
 
@@ -33,7 +33,7 @@ describe('a configuration of another gateway, as its documents have it', () => {
   });
   after(() => vendor.close());
 
-  it('is one of the fixtures here, all of them', () => {
+  it('is in the fixtures, and all of them are tested', () => {
     const files = ['litellm-docs', 'portkey-docs'].flatMap((each) =>
       readdirSync(path.join(FIXTURES, each)).map((file) => `${each}/${file}`),
     );
@@ -41,7 +41,7 @@ describe('a configuration of another gateway, as its documents have it', () => {
   });
 
   for (const [fixture, models] of Object.entries(MODELS))
-    it(`${fixture} is imported, started as it was written, and answers its callers within a minute`, async () => {
+    it(`${fixture} is imported, started unchanged, and responds to its callers within a minute`, async () => {
       const beganMs = performance.now();
       const own = path.join(folder, path.basename(fixture).replace(/\W/g, '-'));
       mkdirSync(own);

@@ -55,7 +55,7 @@ describe('the import from another gateway', () => {
     return file;
   };
 
-  it('makes aliases, providers, prices and fallbacks of LiteLLM’s, with a finding for each field', async () => {
+  it('converts aliases, providers, prices and fallbacks of LiteLLM, with a finding for each field', async () => {
     const { config, findings, counts, err } = await importFrom('litellm', path.join(FIXTURES, 'litellm.yaml'));
     expect(config['server']).to.deep.equal({ port: 4000 });
     expect(config['providers']).to.deep.include({
@@ -92,7 +92,7 @@ describe('the import from another gateway', () => {
     expect(err).to.include('tollgate start').and.not.include('Before it can start');
   });
 
-  it('gives deployments the credential that they name, and says of each secret of an unknown kind that it is left out', async () => {
+  it('assigns the named credentials to deployments, and reports each omitted secret of an unknown kind', async () => {
     const source = path.join(FIXTURES, 'litellm-docs', 'credentials.yaml');
     const { config, text, out, findings } = await importFrom('litellm', source);
     expect(config['providers']).to.deep.include({
@@ -114,7 +114,7 @@ describe('the import from another gateway', () => {
     for (const secret of ['zen-literal', 'oci-literal', 'ui-literal']) expect(written).not.to.include(secret);
   });
 
-  it('leaves out a header that none can be called, a token that ends, and a fallback that there is not', async () => {
+  it('omits an invalid header, an expiring token, and an unknown fallback', async () => {
     const quick = await importFrom('litellm', path.join(FIXTURES, 'litellm-docs', 'quick-start.yaml'));
     expect(quick.config['providers']?.['openai']).to.have.deep.property('headers', {
       'openai-organization': 'org-acme',
@@ -131,7 +131,7 @@ describe('the import from another gateway', () => {
     });
   });
 
-  it('signs for Bedrock and Vertex as the file says', async () => {
+  it('signs for Bedrock and Vertex as in the file', async () => {
     const file = await write(
       'clouds.yaml',
       `model_list:
@@ -169,7 +169,7 @@ describe('the import from another gateway', () => {
     expect(text).not.to.include('very-secret').and.not.include('entra-word');
   });
 
-  it('puts secrets that stood in the file into .env, which its owner alone reads, and nowhere else', async () => {
+  it('moves secrets of the file to .env, which only its owner can read, and nowhere else', async () => {
     const { out, text, findings, err } = await importFrom('litellm', path.join(FIXTURES, 'litellm.yaml'));
     const env = path.join(out, '.env');
     expect(await readFile(env, 'utf8')).to.include('IMPORTED_ANTHROPIC_API_KEY="sk-ant-123456789"');
@@ -180,7 +180,7 @@ describe('the import from another gateway', () => {
     expect(text).to.include(`\${ANTHROPIC_API_KEY}`).and.include(`\${IMPORTED_ANTHROPIC_API_KEY}`);
   });
 
-  it('runs: a caller of LiteLLM’s model is answered by its vendor, at LiteLLM’s price', async () => {
+  it('runs: a caller of LiteLLM’s model gets a response of its vendor, at LiteLLM’s price', async () => {
     const upstream = await startScriptedUpstream();
     const file = await write(
       'live.yaml',
@@ -202,7 +202,7 @@ describe('the import from another gateway', () => {
     }
   });
 
-  it('makes an alias of a config of Portkey, whose virtual keys become providers of their names, as clients know them', async () => {
+  it('converts a Portkey config to an alias, and its virtual keys to providers with the same names', async () => {
     const { config, findings } = await importFrom('portkey', path.join(FIXTURES, 'portkey.json'));
     expect(config['providers']).to.have.all.keys('openai-virtual-key-1', 'azure', 'anthropic');
     expect(config['providers']?.['openai-virtual-key-1']).to.deep.include({
@@ -226,7 +226,7 @@ describe('the import from another gateway', () => {
     });
   });
 
-  it('runs: clients of Portkey name its virtual keys, its catalog and its configs, and change their address alone', async () => {
+  it('runs: clients of Portkey name its virtual keys, its catalog and its configs, and change only the base URL', async () => {
     const upstream = await startScriptedUpstream(({ send }) => send(answer(200, OK)));
     const own = { virtual_key: 'openai-mine', custom_host: `${upstream.url}/v1`, override_params: { model: 'gpt-4o' } };
     const { config } = await importFrom('portkey', await write('pc-chat.json', JSON.stringify(own)));
@@ -258,7 +258,7 @@ describe('the import from another gateway', () => {
     }
   });
 
-  it('makes an alias of each target that conditions of Portkey choose: by its model where they ask for one', async () => {
+  it('converts each target of Portkey’s conditions to an alias: by its model if they require one', async () => {
     const source = path.join(FIXTURES, 'portkey-docs', 'conditional.json');
     const { config, findings } = await importFrom('portkey', source);
     expect(config['models']).to.deep.equal({
@@ -302,7 +302,7 @@ describe('the import from another gateway', () => {
     expect(text).not.to.include('aws-word');
   });
 
-  it('makes an alias of each file in a folder of Portkey’s', async () => {
+  it('converts each file to an alias in a folder of Portkey’s', async () => {
     await write('configs/cheap.json', '{"provider":"openai","override_params":{"model":"gpt-5-mini"}}');
     await write('configs/any.json', '{"provider":"groq"}');
     await write('configs/notes.txt', 'not a config');
@@ -310,7 +310,7 @@ describe('the import from another gateway', () => {
     expect(config['models']).to.deep.equal({ cheap: 'openai/gpt-5-mini', 'any/*': 'groq/*' });
   });
 
-  it('makes keys of Bifrost that differ by weight alone keys of one provider', async () => {
+  it('combines Bifrost keys that differ only by weight in one provider', async () => {
     const keys = [
       { name: 'a', value: 'env.OPENAI_A', models: ['*'], weight: 0.7 },
       { name: 'b', value: 'env.OPENAI_B', models: ['*'], weight: 0.3 },
@@ -331,7 +331,7 @@ describe('the import from another gateway', () => {
     expect(config['models']).to.equal(undefined);
   });
 
-  it('makes a provider of each key of Bifrost that takes other models, and says which variables it needs', async () => {
+  it('converts each Bifrost key with other models to a provider, and lists the required variables', async () => {
     const { config, err } = await importFrom('bifrost', path.join(FIXTURES, 'bifrost.json'));
     expect(config['server']).to.deep.equal({ port: 8080, cors: { origins: ['*'] }, bodyLimit: '100mb' });
     expect(config['models']).to.deep.equal({
@@ -346,7 +346,7 @@ describe('the import from another gateway', () => {
     expect(err).to.include('Before it can start').and.include('AZ_ENDPOINT');
   });
 
-  it('refuses what it cannot read, and writes nothing then', async () => {
+  it('refuses an unreadable file, and writes nothing', async () => {
     const empty = await write('empty.yaml', 'model_list: []\n');
     const broken = await write('broken.yaml', 'a: [1\nb: }');
     const list = await write('list.yaml', '- 1\n');
@@ -376,7 +376,7 @@ describe('the import from another gateway', () => {
     expect((await refusal(again)).message).to.match(/tollgate\.config\.yaml exist/);
   });
 
-  it('takes names that would be code or another field for what they are', async () => {
+  it('treats names that look like code or another field as plain names', async () => {
     const odd = await write(
       'odd.yaml',
       `model_list:

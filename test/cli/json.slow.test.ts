@@ -18,8 +18,8 @@ const NONE = { good: [], bad: UNKNOWN };
 
 /**
  * Commands tested elsewhere or not in JSON. Some print a document of another standard, or run until they are stopped.
- * Others run without a gateway (`move-store.test.ts`) or need an option (`imported-keys.test.ts`). The rest contact a
- * vendor, receivers or npm (`add-plugin.slow.test.ts`, `reconcile.test.ts`, `model-updates.test.ts`,
+ * Others run without a gateway (`move-store.slow.test.ts`) or need an option (`imported-keys.test.ts`). The rest
+ * contact a vendor, receivers or npm (`add-plugin.slow.test.ts`, `reconcile.test.ts`, `model-updates.test.ts`,
  * `notices.test.ts`).
  */
 const OTHERS: readonly string[] = [
@@ -154,14 +154,14 @@ describe('every command of tollgate', function () {
     await gateway.finished;
   });
 
-  it('is in this test', () => {
+  it('is covered by this test', () => {
     expect(Object.keys(CASES)).to.have.members(
       [...CORE_PATHS, ...pluginPaths].filter((name) => !OTHERS.includes(name)),
     );
   });
 
   for (const name of Object.keys(CASES).filter((each) => each !== 'say')) {
-    it(`gives one document on stdout with --json: ${name}`, () => {
+    it(`prints one document on stdout with --json: ${name}`, () => {
       const { json } = results.get(name) ?? expect.fail();
       expect(json.code, json.stdout + json.stderr).to.equal(0);
       expect(json.stdout.trim().split('\n')).to.have.length(1);
@@ -170,7 +170,7 @@ describe('every command of tollgate', function () {
       expect(Object.keys(rest)).to.deep.equal(['data']);
     });
 
-    it(`gives one document of an error on stdout with --json, and 2: ${name}`, () => {
+    it(`prints one error document on stdout with --json, and exits with 2: ${name}`, () => {
       const { refused } = results.get(name) ?? expect.fail();
       expect(refused.code, refused.stdout + refused.stderr).to.equal(2);
       expect(refused.stdout.trim().split('\n')).to.have.length(1);
@@ -182,19 +182,19 @@ describe('every command of tollgate', function () {
         .and.not.match(/\bat .*\.ts:\d+/);
     });
 
-    it(`says in the head of a table what its numbers are: ${name}`, () => {
+    it(`has units in the heading of a table: ${name}`, () => {
       const { text } = results.get(name) ?? expect.fail();
       expect(numbersWithoutUnit(text.stdout)).to.deep.equal([]);
     });
   }
 
-  it('reads an option that the command above it has, too', async () => {
+  it('also reads an option of its parent command', async () => {
     const { code, stdout } = await runInProcess(['models', 'update', '--provider', 'nobody'], config, true);
     expect(code).to.equal(2);
     expect(JSON.parse(stdout)).to.have.nested.property('error.message').that.includes('no provider "nobody"');
   });
 
-  it('refuses sound on stdout beside --json', async () => {
+  it('refuses sound on stdout together with --json', async () => {
     const { code, stdout } = await runInProcess(['say', 'hello'], config, true);
     expect(code).to.equal(2);
     expect(JSON.parse(stdout)).to.have.nested.property('error.message').that.includes('-o');

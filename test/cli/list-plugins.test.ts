@@ -49,7 +49,7 @@ describe('tollgate plugins', () => {
     return out();
   };
 
-  it('E52: says where each comes from, what it registers, and where its hooks stand', async () => {
+  it('E52: shows the source, registrations and hook order of each', async () => {
     const { data } = JSON.parse(await run(true)) as { data: readonly Readonly<Record<string, unknown>>[] };
     const find = (name: string) => data.find((row) => row['name'] === name) ?? {};
     const { hooks, ...guard } = find('guard');
@@ -73,7 +73,7 @@ describe('tollgate plugins', () => {
     expect(text).to.include('Hook durations are shown only while a gateway of this configuration runs.');
   });
 
-  it('says what the hooks of each plugin came to in the gateway that runs', async () => {
+  it('shows the hook statistics of each plugin in the running gateway', async () => {
     const gateway = await startGateway(
       { policies: { guard: { plugin: './guard.mjs' } } },
       { files: { 'guard.mjs': pluginFile({ name: 'guard', setup: `api.hook('admit', async () => undefined);` }) } },

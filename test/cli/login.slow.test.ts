@@ -41,7 +41,7 @@ describe('signing in with `tollgate login`', function () {
   const login = async (decision: 'approve' | 'refuse' = 'approve', ...more: string[]) => {
     const running = startCli(['login', `${rig.origin}/`, ...more], home);
     const [, link = ''] = await running.seen(/^Open (\S+)$/m);
-    await running.seen(/shows the code [A-Z]{4}-[A-Z]{4}\. The code is valid for 10 minutes/);
+    await running.seen(/shows the code [A-Z]{4}-[A-Z]{4}\. The code expires in 10 minutes/);
     await decideOnProgram(link, decision);
     return running.finished;
   };
@@ -52,7 +52,7 @@ describe('signing in with `tollgate login`', function () {
       { authorization: `Bearer ${token}` },
     );
 
-  it('leads to a token that calls models as the person, kept for that user alone, until the logout', async () => {
+  it('stores a token that calls models as the person, for that user only, until the logout', async () => {
     const done = await login();
     expect(done).to.include({ code: 0, stdout: `signed in at ${rig.origin} as ann@acme.example\n` });
     expect(statSync(path.join(home, FILE)).mode & 0o777).to.equal(0o600);
@@ -80,7 +80,7 @@ describe('signing in with `tollgate login`', function () {
     expect((await chat(data.access_token)).status).to.equal(200);
   });
 
-  it('goes on after a process that was killed while it had the lock', async () => {
+  it('continues after a process was killed while it had the lock', async () => {
     await login();
     age(home, rig.origin, { renewAt: 1 });
     const killed = startCli(['--version'], home);
@@ -89,7 +89,7 @@ describe('signing in with `tollgate login`', function () {
     expect((await runCli(['token'], home)).code).to.equal(0);
   });
 
-  it('says that the sign-in has ended, and forgets it', async () => {
+  it('reports an ended sign-in, and deletes it', async () => {
     await login();
     age(home, rig.origin, { renewAt: 1 });
     const { data } = await rig.gateway.command<{ data: readonly { id: string }[] }>(
@@ -105,7 +105,7 @@ describe('signing in with `tollgate login`', function () {
     expect(keptIn(home).signIns).to.deep.equal({});
   });
 
-  it('says that the person refused, and keeps nothing', async () => {
+  it('reports the person’s refusal, and stores nothing', async () => {
     const refused = await login('refuse', '--json');
     expect(refused.code).to.equal(77);
     expect(JSON.parse(refused.stdout)).to.deep.include({ ok: false });
@@ -113,14 +113,14 @@ describe('signing in with `tollgate login`', function () {
     expect((await runCli(['token'], home)).code).to.equal(77);
   });
 
-  it('ends the sign-in before it', async () => {
+  it('ends the previous sign-in', async () => {
     await login();
     const first = (await runCli(['token'], home)).stdout.trim();
     await login();
     expect((await chat(first)).status).to.equal(401);
   });
 
-  it('says what is wrong with an address', async () => {
+  it('reports the problem of a URL', async () => {
     const cases: readonly (readonly [string, number, string])[] = [
       ['http://gateway.example', 2, 'do not go over http:// to another machine'],
       ['https://ann:secret@gateway.example', 2, 'not the address of a gateway'],
@@ -186,14 +186,14 @@ describe('`tollgate login` at a gateway that misbehaves', function () {
     };
   });
 
-  it('asks again while nobody has decided, and takes a page without the code in it', async () => {
+  it('polls until a decision, and accepts a page without the code in it', async () => {
     const done = await runCli(['login', origin], home);
     expect(done).to.include({ code: 0, stdout: `signed in at ${origin}\n` });
     expect(done.stderr).to.include(`Open ${origin}/page\n`).and.to.include('shows the code ABCD.');
     expect((await runCli(['token'], home)).stdout).to.equal('one\n');
   });
 
-  it('refuses words that are none, pages and endpoints elsewhere, and codes that are over', async () => {
+  it('refuses invalid responses, pages and endpoints on other hosts, and expired codes', async () => {
     const code = {
       device_code: 'd',
       user_code: 'ABCD',
@@ -216,10 +216,10 @@ describe('`tollgate login` at a gateway that misbehaves', function () {
           ],
         },
         1,
-        'elsewhere',
+        'another host',
       ],
       [{ [METADATA]: [[502, {}]] }, 69, 'status 502'],
-      [{ '/d': [[200, { ...code, verification_uri: 'https://evil.example/' }]] }, 1, 'elsewhere'],
+      [{ '/d': [[200, { ...code, verification_uri: 'https://evil.example/' }]] }, 1, 'another host'],
       [{ '/d': [[200, { ...code, user_code: 'A\u001b[2J' }]] }, 69, 'no code'],
       [
         { '/d': [[429, { error: 'slow_down', error_description: 'Too many.\u001b[2J' }]] },
@@ -240,7 +240,7 @@ describe('`tollgate login` at a gateway that misbehaves', function () {
     }
   });
 
-  it('hands out a token that is still good when it cannot be renewed, and says so when it is over', async () => {
+  it('returns a valid token when it cannot be renewed, and reports its expiry afterwards', async () => {
     await runCli(['login', origin], home);
     answers = { '/t': [[503, { error: 'temporarily_unavailable', error_description: 'Later.' }]] };
     age(home, origin, { renewAt: 1 });
@@ -253,7 +253,7 @@ describe('`tollgate login` at a gateway that misbehaves', function () {
     expect(over.stderr).to.include('refused: Later.');
   });
 
-  it('signs out here when the gateway does not respond, and says what is left there', async () => {
+  it('signs out locally when the gateway does not respond, and reports the remaining session there', async () => {
     await runCli(['login', origin], home);
     const out = await runCli(['logout'], home);
     expect(out).to.include({ code: 0, stdout: `signed out at ${origin}\n` });
@@ -261,7 +261,7 @@ describe('`tollgate login` at a gateway that misbehaves', function () {
     expect(keptIn(home).signIns).to.deep.equal({});
   });
 
-  it('says what is wrong with its file', async () => {
+  it('reports the problem of its file', async () => {
     await runCli(['login', origin], home);
     writeFileSync(path.join(home, FILE), '{"signIns":{"https://a.example":{"accessToken":1}}}');
     const failed = await runCli(['token'], home);
@@ -269,7 +269,7 @@ describe('`tollgate login` at a gateway that misbehaves', function () {
     expect(failed.stderr).to.include('is not a valid file of sign-ins').and.to.include('Remove it');
   });
 
-  it('refuses a proxy of the environment that is none, and shows nothing of it', async () => {
+  it('refuses an invalid proxy in the environment, without showing it', async () => {
     const failed = await runCli(['login', origin], home, { env: { HTTP_PROXY: 'socks5://u:secret@proxy.example' } });
     expect(failed.code).to.equal(2);
     expect(failed.stderr).to.include('HTTP_PROXY').and.to.include('SOCKS').and.not.to.include('secret');

@@ -84,7 +84,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   store: { config: (plugin) => ({ store: { plugin, folder: 'data' } }), says: /Good morning/ },
 };
 
-/** Bytes of the package as measured, 2.47 and 9.29 MB, and 5 % more. */
+/** Maximum bytes of the package: the measured 2.47 and 9.29 MB, plus 5 %. */
 const MAX_PACKED = 2_590_000;
 const MAX_UNPACKED = 9_755_000;
 
@@ -113,7 +113,7 @@ describe('tollgate plugins new', () => {
   });
   after(() => vendor.close());
 
-  it('comes with a small package, with the docs and without maps (E65)', () => {
+  it('has a small package, with the docs and without maps (E65)', () => {
     const place = path.join(folder, 'node_modules/tollgate');
     const sizes = readdirSync(place, { recursive: true, encoding: 'utf8' }).map((name) =>
       statSync(path.join(place, name)),
@@ -127,10 +127,10 @@ describe('tollgate plugins new', () => {
     expect(files).to.include(path.join('console', 'index.html'));
   });
 
-  it('has a row here for each kind', () => expect(Object.keys(KINDS)).to.have.members(templateKinds()));
+  it('is tested here for each kind', () => expect(Object.keys(KINDS)).to.have.members(templateKinds()));
 
   for (const kind of templateKinds())
-    it(`writes a ${kind} that passes its own tests, packs, installs into an empty project and answers over HTTP`, async () => {
+    it(`writes a ${kind} that passes its own tests, packs, installs into an empty project and responds over HTTP`, async () => {
       const { config, path: route = '/v1/chat/completions', body = CHAT, credential, says } = KINDS[kind] as Kind;
       const home = path.join(folder, kind);
       mkdirSync(home);
@@ -175,7 +175,7 @@ describe('tollgate plugins new', () => {
     });
 });
 
-describe('what tollgate plugins new refuses', () => {
+describe('refusals of tollgate plugins new', () => {
   const folder = useTempFolder('new-plugin');
   const REFUSED: readonly (readonly [words: readonly string[], says: RegExp])[] = [
     [['my-crate'], /the kind of the plugin is missing\n\s+Add --kind\. Kinds are agent, auth, /],

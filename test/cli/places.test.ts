@@ -7,7 +7,7 @@ const resolve = (line: string) => {
   return { line: args.join(' '), ...(moved ? { now: moved.now } : {}) };
 };
 
-describe('commands below a noun', () => {
+describe('commands grouped by nouns', () => {
   for (const [line, runs] of [
     ['calls top --once', 'top --once'],
     ['--json calls top', '--json top'],
@@ -19,11 +19,11 @@ describe('commands below a noun', () => {
     ['accounts plans list', 'plans list'],
     ['config import litellm config.yaml', 'import litellm config.yaml'],
   ] as const)
-    it(`run the row that has them: ${line}`, () => {
+    it(`run the matching row: ${line}`, () => {
       expect(resolve(line)).to.deep.equal({ line: runs });
     });
 
-  it('are not taken from the value of an option, nor from words behind --', () => {
+  it('are not read from the value of an option, nor after --', () => {
     expect(resolve('-c calls keys list')).to.deep.equal({ line: '-c calls keys list' });
     expect(resolve('calls -- top')).to.deep.equal({ line: 'calls -- top' });
     expect(resolve('keys create --user top')).to.deep.equal({ line: 'keys create --user top' });
@@ -34,7 +34,7 @@ describe('commands below a noun', () => {
     expect(resolve('store --help')).to.deep.equal({ line: 'store --help' });
   });
 
-  it('a former name runs as before and names its place', () => {
+  it('a former name still runs and shows the current name', () => {
     expect(resolve('top --once')).to.deep.equal({ line: 'top --once', now: 'calls top' });
     expect(resolve('target drain openai')).to.deep.equal({ line: 'target drain openai', now: 'targets drain' });
     expect(resolve('providers explain smart')).to.deep.equal({
@@ -52,7 +52,7 @@ describe('commands below a noun', () => {
     expect(placeOf('keys')).to.equal('keys');
   });
 
-  it('have nouns of the first level, and each row of core has a place', () => {
+  it('have first-level nouns, and each row of core has a name', () => {
     const nouns = GROUPS.flatMap(([, names]) => names);
     expect(PLACES.filter(({ now }) => !nouns.includes(now.split(' ')[0] ?? ''))).to.deep.equal([]);
     const lost = COMMANDS.filter(({ name }) => !nouns.includes(name) && !PLACES.some(({ was }) => was === name));

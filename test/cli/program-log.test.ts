@@ -27,13 +27,13 @@ describe('the log for a person', () => {
     return text.replace(/^\d\d:\d\d:\d\d\.\d{3} /, '');
   };
 
-  it('is one line a request with what a person looks for first', () => {
+  it('has one line per request, with the most important fields first', () => {
     expect(show((log) => log.info(REQUEST, 'request'))).to.equal(
       'INFO: POST /v1/chat/completions 200 12 ms echo/echo key=UXiy req_1\n',
     );
   });
 
-  it('shows the error of a request, and the path where no route matched', () => {
+  it('shows the error of a request, and the path if no route matched', () => {
     const { key: _key, provider: _provider, model: _model, ...rest } = REQUEST;
     const fields = { ...rest, route: 'none', path: '/nowhere', status: 404, error: 'not_found' };
     expect(show((log) => log.info(fields, 'request'))).to.equal('INFO: POST /nowhere 404 not_found 12 ms req_1\n');

@@ -137,7 +137,7 @@ describe('a running gateway whose configuration changes', function () {
     });
 
   for (const workers of [1, 3])
-    it(`tells an operator of its targets and reloads for one, over all of ${workers} worker(s)`, async () => {
+    it(`shows its targets to an operator and reloads on request, across all of ${workers} worker(s)`, async () => {
       await start({ server: { workers } });
       upstream.script(answer(429, { error: { message: 'no way' } }, { 'retry-after': '120' }));
       for (let n = 0; n < 3 * workers; n += 1) expect(await statusOf('one/m')).to.equal(429);
@@ -184,7 +184,7 @@ describe('a running gateway whose configuration changes', function () {
       expect(byCommand?.['actor']).to.include({ via: 'cli' }).and.have.property('user_id').that.is.a('string');
     });
 
-  it('tells by tollgate reload --diff what would change, without secrets, and changes it by tollgate reload', async () => {
+  it('shows the changes with tollgate reload --diff, without secrets, and applies them with tollgate reload', async () => {
     await start();
     await writeFile(path.join(own, 'secret'), 'sk-second');
     await write({ server: { host: '127.0.0.2' }, models: { quick: 'echo/echo' } });
@@ -202,11 +202,13 @@ describe('a running gateway whose configuration changes', function () {
     expect(await statusOf('quick')).to.equal(200);
     expect(await statusOf('one/m')).to.equal(200);
     expect(upstream.requests.at(-1)?.headers['authorization']).to.equal('Bearer sk-second');
-    await eventually(async () => expect(lines('count only after a restart').join()).to.include('server.host'));
+    await eventually(async () =>
+      expect(lines('configuration changes that need a restart').join()).to.include('server.host'),
+    );
     expect(running.stdout() + running.stderr()).not.to.include('sk-second');
   });
 
-  it('says by tollgate reload where a bad file is wrong (exit code 3), and that nothing runs (69)', async () => {
+  it('reports the place of an error with tollgate reload (exit code 3), and that no gateway runs (69)', async () => {
     await start();
     await write({ models: { quick: 'nobody/m' } });
     const bad = await runCli(['reload'], own);
@@ -219,7 +221,7 @@ describe('a running gateway whose configuration changes', function () {
     expect((await runCli(['reload'], own)).code).to.equal(69);
   });
 
-  it('goes on as it was when one plugin does not set up; the command, the log and /readyz say so', async () => {
+  it('continues unchanged when one plugin fails to set up, which the command, the log and /readyz report', async () => {
     await start({ server: { workers: 2 } });
     const plugin = `export default { name: 'half', kind: 'policy', apiVersion: 1, setup() { if (process.env.TOLLGATE_WORKER === '2') throw new Error('not in worker 2'); } };`;
     await writeFile(path.join(own, 'half.mjs'), plugin);
@@ -241,7 +243,7 @@ describe('a running gateway whose configuration changes', function () {
     await eventually(async () => expect((await ready()).checks).not.to.have.property('reload'));
   });
 
-  it('gives a worker that replaces a dead one what the others run on, not what the file says meanwhile', async () => {
+  it('starts a replacement worker with the configuration of the others, not with the changed file', async () => {
     await start({ server: { workers: 2 }, models: { quick: 'echo/echo' } });
     await write({ server: { workers: 2 }, models: { other: 'echo/echo' } });
     running.child.kill('SIGHUP');
@@ -257,7 +259,7 @@ describe('a running gateway whose configuration changes', function () {
     for (let n = 0; n < 20; n += 1) expect(await statusOf('other').catch(() => 200)).to.equal(200);
   });
 
-  it('reads it anew when server.watch is on and the file, its .env or a secret changes, once for changes that come together', async () => {
+  it('reloads it with server.watch when the file, its .env or a secret changes, once for simultaneous changes', async () => {
     await start({ server: { watch: true } });
     await writeFile(path.join(own, 'secret'), 'sk-second');
     await reloads(1);
@@ -273,7 +275,7 @@ describe('a running gateway whose configuration changes', function () {
     expect(await statusOf('quick')).to.equal(200);
   });
 
-  it('keeps counting what a key has used of its limits', async () => {
+  it('preserves the usage of a key’s limits', async () => {
     await start();
     await writeFile(file(), JSON.stringify({ ...configOf(), plans: { tight: { rpm: 2 } }, defaultPlan: 'tight' }));
     running.child.kill('SIGHUP');
@@ -285,7 +287,7 @@ describe('a running gateway whose configuration changes', function () {
     expect(await statusOf('echo/echo')).to.equal(429);
   });
 
-  it('drains at the SIGHUP of a terminal that is closed, and its stream ends well', async () => {
+  it('drains at the SIGHUP of a closed terminal, and its stream completes', async () => {
     await write();
     const held = heldSse(delta('one'), delta('', 'stop'), '[DONE]');
     upstream.script(held.script);

@@ -4,11 +4,11 @@ import { useTempFolder } from '../support/folders.ts';
 import { eventually, until } from '../support/wait.ts';
 import { connectThroughKills, connectThroughStops, startRolling } from './rolling.ts';
 
-describe('a worker, whose connections the first process has accepted', function () {
+describe('a worker with connections that the primary process accepted', function () {
   this.timeout(600_000);
   const folder = useTempFolder('rolling-bounds');
 
-  it('has the bounds of a gateway of one process: connections, and requests that come too slowly', async () => {
+  it('has the limits of a single process: connections, and slow requests', async () => {
     // All connections open well before the first request times out.
     const gateway = await startRolling(folder, { maxConnections: 3, requestTimeout: '8s' });
     /** Opens ten connections with unfinished requests; returns the gateway's responses to the accepted ones. */

@@ -18,7 +18,7 @@ describe('tollgate say', () => {
     expect(hearWav(readFileSync(path.join(folder, 'hello.wav'))).loudness).to.be.above(0.02);
   });
 
-  it('takes the format from the extension, and tells facts as JSON', async function () {
+  it('derives the format from the extension, and prints facts as JSON', async function () {
     needProgram(this as never, 'ffmpeg');
     const { code, stdout } = await runCli(['say', 'hello', '-o', 'hello.mp3', '--speed', '1.5', '--json'], folder);
     expect(code).to.equal(0);

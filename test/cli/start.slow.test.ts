@@ -54,7 +54,7 @@ describe('tollgate start', () => {
       })
     ).stdout;
 
-  it('loads what is slow to load only after it listens', async () => {
+  it('loads slow modules only after it listens', async () => {
     const own = path.join(folder, 'loads');
     mkdirSync(own);
     const preload = path.join(own, 'tell-loaded.cjs');
@@ -91,7 +91,7 @@ describe('tollgate start', () => {
     expect(await page.text()).to.include('<td><code>publicUrl</code></td>');
   });
 
-  it('prints a curl line that works as it stands, streaming too, and the key only once', async () => {
+  it('prints a working curl line, streaming too, and the key only once', async () => {
     const { started, banner, curl } = await start(folder);
     expect(banner).to.include('providers  echo; without a key: openai');
     const whole = JSON.parse(await runLine(curl)) as { choices: { message: { content: string } }[] };
@@ -112,7 +112,7 @@ describe('tollgate start', () => {
     expect(JSON.parse(await runLine(again.curl, { TOLLGATE_API_KEY: key }))).to.have.property('id');
   });
 
-  it('D44 says without a new key how to make one, and both lines work as they stand', async () => {
+  it('D44 prints how to create a key if there is no new one, and both lines work unchanged', async () => {
     const own = path.join(folder, 'no key');
     mkdirSync(own);
     const config = path.join(own, 'own file.json');
@@ -128,7 +128,7 @@ describe('tollgate start', () => {
     expect(known.banner).not.to.include('To create an API key');
   });
 
-  it('D47 by npm start ends when npm is told to end', async () => {
+  it('D47 started by npm start ends when npm is stopped', async () => {
     const own = path.join(folder, 'npm');
     mkdirSync(path.join(own, 'dist/cli'), { recursive: true });
     const { scripts } = JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'package.json'), 'utf8')) as {
@@ -164,7 +164,7 @@ describe('tollgate start', () => {
     }
   });
 
-  it('turns openai on when OPENAI_API_KEY is set, without a file', async () => {
+  it('enables openai when OPENAI_API_KEY is set, without a file', async () => {
     const cwd = path.join(folder, 'openai');
     mkdirSync(cwd);
     const { banner } = await start(cwd, [], { OPENAI_API_KEY: 'sk-canary-0123456789' });
@@ -184,7 +184,7 @@ describe('tollgate start', () => {
     expect(lines.some(({ msg, status }) => msg === 'request' && status === 401)).to.equal(true);
   });
 
-  it('exits with 69 and a hint when the port is taken', async () => {
+  it('exits with 69 and a hint when the port is in use', async () => {
     const { url } = await start(folder);
     const second = startCli(['start', '--port', new URL(url).port], folder);
     running.push(second);
@@ -195,7 +195,7 @@ describe('tollgate start', () => {
       .and.match(/choose one with --port/);
   });
 
-  it('X07 logs a rejection of a plugin that nobody caught with its name, and goes on', async () => {
+  it('X07 logs an uncaught rejection of a plugin with its name, and continues', async () => {
     const cwd = path.join(folder, 'stray');
     mkdirSync(cwd);
     const route = `api.route({ method: 'GET', path: '/stray', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler(ctx) { void Promise.reject(new Error('nobody catches this')); ctx.body = {}; } })`;
@@ -208,13 +208,13 @@ describe('tollgate start', () => {
     const { started, url } = await start(cwd);
     expect((await fetch(`${url}/stray`)).status).to.equal(200);
     await eventually(async () => expect(started.stdout()).to.include('nobody catches this'));
-    expect(started.stdout()).to.include('"plugin":"./stray.mjs"').and.include('the gateway goes on');
+    expect(started.stdout()).to.include('"plugin":"./stray.mjs"').and.include('the gateway continues');
     expect((await fetch(`${url}/readyz`)).status).to.equal(200);
     started.child.kill('SIGTERM');
     expect((await started.finished).code).to.equal(0);
   });
 
-  it('listens where the configuration says', async () => {
+  it('listens on the configured address', async () => {
     const port = await freePort();
     const file = path.join(folder, 'here.yaml');
     writeFileSync(
@@ -227,7 +227,7 @@ describe('tollgate start', () => {
     expect(url).to.equal(`http://127.0.0.1:${port}`);
   });
 
-  it('waits for a response that is on its way, and ends at once on a second signal', async () => {
+  it('waits for a running response, and ends immediately on a second signal', async () => {
     const upstream = await startScriptedUpstream((wire) => wire.hang());
     const cwd = path.join(folder, 'draining');
     mkdirSync(cwd);

@@ -14,7 +14,7 @@ describe('a table on a terminal', () => {
     return { table: fitTable({ ...terminal, columns }, HEAD, ROWS), note: err() };
   };
 
-  it('has all columns where they fit, and where stdout is not a terminal', () => {
+  it('has all columns if they fit, and if stdout is not a terminal', () => {
     for (const columns of [undefined, 42]) {
       const { table, note } = draw(columns);
       expect(table).to.equal(
@@ -24,7 +24,7 @@ describe('a table on a terminal', () => {
     }
   });
 
-  it('leaves out columns on the right that do not fit, and names them', () => {
+  it('omits columns on the right that do not fit, and names them', () => {
     const { table, note } = draw(41);
     expect(table).to.equal('NAME           STATE\nnorth/north-1  healthy\nsouth/south-1  skipped');
     expect(note).to.equal('Hidden columns: LAST ERROR. Show them with --wide.\n');

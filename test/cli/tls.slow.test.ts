@@ -73,7 +73,7 @@ describe('the program with server.tls', function () {
     expect((await finished).code).to.equal(0);
   });
 
-  it('refuses a key of another certificate, in check and start with the same words', async () => {
+  it('refuses a key of another certificate, in check and start with the same message', async () => {
     await configure(TLS);
     await writeFile(path.join(own, 'tls.key'), second.key);
     const [checked, started] = [await runCli(['check'], own), await runCli(['start'], own)];
@@ -95,7 +95,7 @@ describe('the program with server.tls', function () {
     await eventually(async () => expect(lines('is a certificate that expired on')).to.have.lengthOf(1));
   });
 
-  it('warns once where it listens beyond this machine without TLS or a trusted proxy', async () => {
+  it('warns once if it listens beyond this machine without TLS or a trusted proxy', async () => {
     await configure('  workers: 2\n');
     await start(['--host', '0.0.0.0']);
     const told = () => lines('server.host listens on 0.0.0.0 without TLS');

@@ -43,7 +43,7 @@ describe('tollgate top', function () {
     await vendor?.close();
   });
 
-  it('prints one report where there is no terminal: calls, spend, budgets, targets, failures', async () => {
+  it('prints one report without a terminal: calls, spend, budgets, targets, failures', async () => {
     await eventually(async () => {
       // Repeats the call, so that it is within the last minute on a busy machine.
       await call('dead/m');
@@ -80,7 +80,7 @@ describe('tollgate top', function () {
     ['q', 'q'],
     ['Ctrl-C', '\u0003'],
   ] as const)
-    it(`draws in place on a terminal, ends at ${what}, and leaves the terminal as it was`, async () => {
+    it(`draws in place on a terminal, ends at ${what}, and restores the terminal`, async () => {
       const node = `stty cols 80 rows 24; "${process.execPath}" --import "${import.meta.resolve('tsx/esm')}" "${MAIN}" top; echo "CODE $?"; stty -a`;
       const child = spawn('script', ['-qec', node, '/dev/null'], {
         cwd: installed.folder,
@@ -115,7 +115,7 @@ describe('tollgate top', function () {
         .and.match(/(^|\s)echo\b/m);
     });
 
-  it('says what to do when no gateway runs', async () => {
+  it('explains what to do when no gateway runs', async () => {
     await gateway.stop();
     const { code, stderr } = await runCli(['top'], installed.folder);
     expect(code).to.equal(69);

@@ -34,8 +34,8 @@ const REPORT: TopReport = {
   ],
 };
 
-describe('what top shows', () => {
-  it('is a frame that says what happens, with what fails first, within 80 columns', () => {
+describe('the output of top', () => {
+  it('is a frame of the current state, failures first, within 80 columns', () => {
     expect(renderTop(REPORT, { columns: 80, rows: 24 })).to.deep.equal([
       '2026-11-23 15:20:01 UTC   process 4711 (2 serving, store ok)',
       'in flight 4',
@@ -54,7 +54,7 @@ describe('what top shows', () => {
     ]);
   });
 
-  it('holds no character that moves a cursor, whatever models, users and vendors are called', () => {
+  it('contains no character that moves a cursor, for any names of models, users and vendors', () => {
     const evil = 'x\u001b[2J\u0007\u202e\ny';
     const [failure] = REPORT.failures;
     const [budget] = REPORT.budgets;
@@ -72,7 +72,7 @@ describe('what top shows', () => {
     expect(lines.filter((line) => line.includes('x?[2J'))).to.have.lengthOf(4);
   });
 
-  it('fits into a small terminal: lines are cut, and each part keeps some of its rows', () => {
+  it('fits into a small terminal: lines are truncated, and each part keeps some of its rows', () => {
     const targets = Array.from({ length: 50 }, (_, at) => ({ ...TARGET, target: `openai/${'m'.repeat(60)}-${at}` }));
     const lines = renderTop({ ...REPORT, targets }, { columns: 60, rows: 20 });
     expect(lines).to.have.length.of.at.most(20);
@@ -81,7 +81,7 @@ describe('what top shows', () => {
       expect(lines.some((line) => line.startsWith(head))).to.equal(true);
   });
 
-  it('says what it does not know, and that no gateway runs', () => {
+  it('reports missing data, and that no gateway runs', () => {
     const lines = renderTop({
       ...REPORT,
       gateways: [],

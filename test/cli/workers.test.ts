@@ -14,7 +14,7 @@ describe('the number of workers', () => {
   const OWN = "export default { name: 'own', kind: 'store', apiVersion: 1, setup() {} };\n";
 
   for (const store of ['sqlite:./data', 'redis://h', 'postgres://h/db', { plugin: './own.mjs' }]) {
-    it(`is what the configuration says on the store ${JSON.stringify(store)}`, async () => {
+    it(`is the configured one on the store ${JSON.stringify(store)}`, async () => {
       expect(await count(3, store)).to.equal(3);
     });
   }

@@ -44,12 +44,12 @@ describe('a configuration without problems', () => {
     expect(server.workers).to.equal('auto');
   });
 
-  it('makes every alias a list in its order', async () => {
+  it('converts every alias to an ordered list', async () => {
     const { models } = await checkText('providers: { acme: {} }\nmodels: { a: acme/x, b: [acme/y, acme/x/z] }\n');
     expect(models).to.deep.equal({ a: ['acme/x'], b: ['acme/y', 'acme/x/z'] });
   });
 
-  it('is frozen through and through', async () => {
+  it('is deeply frozen', async () => {
     const config = await checkText('providers: { acme: { models: [a] } }\n');
     const acme = config.instances.find(({ name }) => name === 'acme');
     for (const part of [config, config.server, config.server.cors.origins, config.instances, acme, acme?.config]) {
@@ -70,14 +70,14 @@ describe('a configuration without problems', () => {
     ]);
   });
 
-  it('leaves out what is switched off, built-in policies too, and takes true and nothing as no options', async () => {
+  it('omits disabled instances, built-in policies too, and treats true and an empty value as no options', async () => {
     const text = 'providers: { acme: false }\nauth: { api-key: true }\npolicies: { meter: false, gate: }\n';
     const { instances } = await checkText(text);
     expect(instances.map(({ name }) => name)).to.deep.equal(['api-key', 'gate']);
     expect(instances.map(({ config }) => config)).to.deep.equal([{ bootstrap: false }, { floor: '0' }]);
   });
 
-  it('refuses to switch off what is nearly the name of a built-in policy, which would stay on', async () => {
+  it('refuses to disable a misspelled built-in policy, which would stay enabled', async () => {
     const problem = await checkText('policies: { metre: false, other: false }\n').catch((error: Error) => error);
     expect(String(problem)).to.include(
       'policies.metre: switches off a policy that is not there. Did you mean "meter"?',
@@ -85,7 +85,7 @@ describe('a configuration without problems', () => {
     expect(String(problem)).to.include('1 problem');
   });
 
-  it('has the built-in operations and dialects on unless they are switched off, and tells misspelt switches', async () => {
+  it('enables the built-in operations and dialects by default, and reports misspelled names', async () => {
     const builtins = [
       ...PLUGINS.builtins,
       { kind: 'operation', name: 'embed' },
@@ -104,7 +104,7 @@ describe('a configuration without problems', () => {
     expect(problem).to.include('operations.embd: switches off an operation that is not there. Did you mean "embed"?');
   });
 
-  it('gives a plugin its options without the plugin key, with defaults applied', async () => {
+  it('passes a plugin its options without the plugin key, with defaults applied', async () => {
     const { instances } = await checkText(
       'auth: { mine: { plugin: api-key } }\npolicies: { gate: false, meter: false }\n',
     );
@@ -142,7 +142,7 @@ describe('a configuration without problems', () => {
     ['{ plugin: ./my-store.mjs, shards: 3 }', './my-store.mjs', () => ({ shards: 3 })],
   ];
   for (const [text, plugin, config] of stores) {
-    it(`takes the store ${text}`, async () => {
+    it(`accepts the store ${text}`, async () => {
       const { store, baseDir } = await checkText(`store: ${text}\n`, { env: { DATABASE: 'redis://db:6379' } });
       expect(store).to.deep.include({
         group: 'store',
@@ -154,7 +154,7 @@ describe('a configuration without problems', () => {
     });
   }
 
-  it('reports the imports that failed together with everything else, and nothing more about their options', async () => {
+  it('reports failed imports together with everything else, but not their options', async () => {
     const cwd = makeFolder({ 'tollgate.config.yaml': 'billing: of\nproviders:\n  nope: { x: "${UNSET}" }\n' });
     const raw = await readRawConfig({ cwd, env: {} });
     const problems = [{ pointer: '/providers/nope', atKey: true, message: 'cannot be imported' }];
@@ -168,7 +168,7 @@ describe('a configuration without problems', () => {
     ]);
   });
 
-  it('blames a plugin whose schema cannot be compiled', async () => {
+  it('reports a plugin whose schema cannot be compiled', async () => {
     const cwd = makeFolder({ 'tollgate.config.yaml': 'providers: { odd: {} }\n' });
     const raw = await readRawConfig({ cwd, env: {} });
     const schemas = [
@@ -181,7 +181,7 @@ describe('a configuration without problems', () => {
     );
   });
 
-  it('tells a plugin of the list that it needs options, and where to write them', async () => {
+  it('reports a listed plugin that needs options, and their place', async () => {
     expect(await problemLines('plugins: [strict]\n')).to.deep.equal([]);
     const cwd = makeFolder({ 'tollgate.config.yaml': 'plugins: [strict]\n' });
     const schemas = [

@@ -23,13 +23,13 @@ const compile = (schema: Schema) => {
   return ajv.compile(schema);
 };
 
-describe('the configuration that comes with the package', () => {
+describe('the built-in configuration', () => {
   afterEach(removeFolders);
 
   const load = async (env: Readonly<Record<string, string>>): Promise<GatewayConfig> =>
     (await loadConfig({ cwd: makeFolder(), env })).config;
 
-  it('has no fault in an empty environment', async () => {
+  it('is valid in an empty environment', async () => {
     const config = await load({});
     expect(config.isDefault).to.equal(true);
     expect(config.instances.map(({ name }) => name)).to.include.members([
@@ -41,31 +41,31 @@ describe('the configuration that comes with the package', () => {
     ]);
   });
 
-  it('gives a provider its key as soon as the variable is set', async () => {
+  it('passes a provider its key if the variable is set', async () => {
     const keyOf = (config: GatewayConfig): unknown =>
       config.instances.find(({ name }) => name === 'openai')?.config['apiKey'];
     expect(keyOf(await load({}))).to.equal(undefined);
     expect(keyOf(await load({ OPENAI_API_KEY: 'sk-1' }))).to.equal('sk-1');
   });
 
-  it('keeps its store beside the working directory, where it runs', async () => {
+  it('has its store in the working directory', async () => {
     const cwd = makeFolder();
     const { config } = await loadConfig({ cwd, env: {} });
     expect(config.store.config).to.deep.equal({ folder: path.join(cwd, 'data'), keepPerAccount: '32mb' });
   });
 });
 
-describe('the schema that comes with the package', () => {
+describe('the published schema', () => {
   afterEach(removeFolders);
 
   const validate = compile(JSON.parse(read('config/tollgate.schema.json')) as Schema);
 
-  it('is strict JSON Schema 2020-12 and takes the built-in configuration', () => {
+  it('is strict JSON Schema 2020-12 and accepts the built-in configuration', () => {
     validate(parse(read('config/default.yaml')));
     expect(validate.errors).to.equal(null);
   });
 
-  it('takes the file that init writes', async () => {
+  it('accepts the file that init writes', async () => {
     const folder = makeFolder();
     await runCli(['init'], folder);
     validate(parse(readFileSync(path.join(folder, 'tollgate.config.yaml'), 'utf8')));
@@ -90,7 +90,7 @@ describe('the schema that comes with the package', () => {
     });
   }
 
-  it('composes from the built-in plugins, each compiling on its own as a start compiles it', async () => {
+  it('composes from the built-in plugins, each of which compiles separately as at a start', async () => {
     const schemas = await readBuiltinSchemas();
     compile(composeSchema(schemas));
     for (const { name, schema } of schemas) expect(() => compileSettings(schema), name).not.to.throw();
@@ -98,7 +98,7 @@ describe('the schema that comes with the package', () => {
 });
 
 describe('the page of the configuration’s keys', () => {
-  it('has every top-level key, and a table for every built-in plugin with options of its own', async () => {
+  it('has every top-level key, and a table for every built-in plugin with its own options', async () => {
     const plugins = await readBuiltinSchemas();
     const page = renderConfigPage(plugins);
     const keys = [...page.matchAll(/<tr><td><code>([^<]+)/g)].map(([, key]) => key);
@@ -125,7 +125,7 @@ describe('docs/config.md', () => {
 
   const blocks = [...read('docs/config.md').matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, text = '']) => text);
   for (const [index, text] of blocks.entries()) {
-    it(`shows a configuration without faults in example ${index + 1}`, async () => {
+    it(`shows a valid configuration in example ${index + 1}`, async () => {
       const { config } = await loadConfig({ cwd: makeFolder({ 'tollgate.config.yaml': text }), env: {} });
       expect(config.isDefault).to.equal(false);
     });

@@ -19,7 +19,7 @@ const provider = (...lines: readonly string[]): string =>
   ['providers:', '  acme:', ...lines.map((line) => `    ${line}`)].join('\n');
 const HINT = 'Use http://host:port or https://host:port, with user:password@ before the host if required.';
 
-describe('how connections leave, in a configuration', () => {
+describe('outgoing connections in a configuration', () => {
   afterEach(removeFolders);
 
   const egressOf = async (text: string, env: Readonly<Record<string, string>> = {}) => {
@@ -27,12 +27,12 @@ describe('how connections leave, in a configuration', () => {
     return instances.find(({ name }) => name === 'acme')?.egress;
   };
 
-  it('are directly, unless an option or the environment says more', async () => {
+  it('are direct by default', async () => {
     expect(await egressOf(provider('apiKey: k'))).to.equal(undefined);
     expect(await egressOf(provider('apiKey: k'), { HTTPS_PROXY: ' ', no_proxy: '*' })).to.equal(undefined);
   });
 
-  it('are by the proxies of the environment, which an option replaces', async () => {
+  it('use the proxies of the environment, which an option replaces', async () => {
     const env = { HTTPS_PROXY: 'http://u:p@proxy.example:3128', http_proxy: 'plain.example:80', NO_PROXY: 'a, b' };
     const https = { isTls: false, hostname: 'proxy.example', port: 3128, authorization: 'Basic dTpw' };
     const http = { isTls: false, hostname: 'plain.example', port: 80 };
@@ -45,7 +45,7 @@ describe('how connections leave, in a configuration', () => {
     expect(await egressOf(provider("proxy: 'https://[::1]'"), env)).to.deep.equal({ proxy: own });
   });
 
-  it('are by certificates of files, or of texts that references stand for', async () => {
+  it('use certificates from files, or from referenced texts', async () => {
     const tls = { ca: own.cert.trim(), cert: own.cert.trim(), key: own.key.trim(), servername: 'vendor.example' };
     const inFiles = provider(
       'tls:',
@@ -59,7 +59,7 @@ describe('how connections leave, in a configuration', () => {
     expect(await egressOf(inTexts)).to.deep.equal({ tls });
   });
 
-  it('show no password and no key where the configuration is printed', async () => {
+  it('show no password and no key when the configuration is printed', async () => {
     const text = provider(
       'proxy: http://user:secret-word@proxy.example:3128',
       'tls: { cert: own.crt, key: "${file:own.key}" }',
@@ -122,20 +122,20 @@ describe('how connections leave, in a configuration', () => {
       );
     });
 
-  it('refuses a proxy of the environment that cannot be used, in place of going out directly', async () => {
+  it('refuses an unusable proxy in the environment, instead of connecting directly', async () => {
     const lines = await problemLines(provider('apiKey: k'), { env: { HTTPS_PROXY: 'socks5://u:secret-word@host' } });
     expect(lines).to.have.length(1);
     expect(lines.join()).to.include('HTTPS_PROXY, which is a SOCKS proxy').and.not.include('secret-word');
   });
 
-  it('takes these options where a plugin connects to an address of its options, and nowhere else', async () => {
+  it('accepts these options only if a plugin connects to a URL in its options', async () => {
     expect(await problemLines('auth:\n  door:\n    issuer: https://idp.example\n    proxy: http://p:1')).to.deep.equal(
       [],
     );
     expect((await problemLines('auth:\n  api-key:\n    proxy: http://p:1')).join()).to.include('unknown key');
   });
 
-  it('warns of a certificate that the other side refuses', async () => {
+  it('warns of a certificate that the server refuses', async () => {
     const config: GatewayConfig = await checkText(provider('tls: { cert: expired.crt, key: expired.key }'), { files });
     const [warning] = egressWarnings(config.instances);
     expect(warning).to.include({ pointer: '/providers/acme/tls/cert' });

@@ -7,7 +7,7 @@ import { makeFolder, removeFolders } from '../support/folders.ts';
 describe('the environment', () => {
   afterEach(removeFolders);
 
-  it('takes the real environment over .env.local over .env', async () => {
+  it('prefers the real environment over .env.local over .env', async () => {
     const cwd = makeFolder({ '.env': 'A=env\nB=env\nC=env\n', '.env.local': 'A=local\nB=local\n' });
     const env = await loadEnv({ A: 'real' }, [cwd], cwd);
     expect(env).to.deep.equal({ A: 'real', B: 'local', C: 'env' });
@@ -18,7 +18,7 @@ describe('the environment', () => {
     expect(await loadEnv({ A: '' }, [cwd], cwd)).to.deep.equal({ A: '' });
   });
 
-  it('takes an earlier folder over a later one', async () => {
+  it('prefers an earlier folder over a later one', async () => {
     const [first, second] = [makeFolder({ '.env': 'A=1\n' }), makeFolder({ '.env.local': 'A=2\nB=2\n' })];
     expect(await loadEnv({}, [first, second], first)).to.deep.equal({ A: '1', B: '2' });
   });
@@ -28,14 +28,14 @@ describe('the environment', () => {
     expect(await loadEnv({}, [cwd], cwd)).to.deep.equal({ A: 'x y', B: 'c#d', C: '' });
   });
 
-  it('never changes the environment it was given', async () => {
+  it('never changes the given environment', async () => {
     const given = { A: 'real' };
     const cwd = makeFolder({ '.env': 'B=env\n' });
     await loadEnv(given, [cwd], cwd);
     expect(given).to.deep.equal({ A: 'real' });
   });
 
-  it('tells a .env that cannot be read', async () => {
+  it('reports an unreadable .env', async () => {
     const cwd = makeFolder();
     mkdirSync(path.join(cwd, '.env'));
     const message = await loadEnv({}, [cwd], cwd).catch((error: Error) => error.message);

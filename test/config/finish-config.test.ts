@@ -46,7 +46,7 @@ describe('masking', () => {
     });
   });
 
-  it('leaves the value itself as it was', () => {
+  it('leaves the value itself unchanged', () => {
     const value = { apiKey: 'x' };
     maskSecrets(value, SCHEMA);
     expect(value).to.deep.equal({ apiKey: 'x' });

@@ -34,7 +34,7 @@ describe('importing a plugin', () => {
     ['acme/plugins/x.mjs', 'node_modules/acme/plugins/x.mjs', plugin()],
   ];
   for (const [spec, file, text] of specs) {
-    it(`takes ${spec}`, async () => {
+    it(`accepts ${spec}`, async () => {
       const manifest = '{ "type": "module", "exports": { "import": "./index.mjs" } }';
       const folder = path.dirname(file);
       const isPackage = file.endsWith('index.mjs');
@@ -43,13 +43,13 @@ describe('importing a plugin', () => {
     });
   }
 
-  it('takes an absolute path and a file URL', async () => {
+  it('accepts an absolute path and a file URL', async () => {
     const file = path.join(makeFolder({ 'mine.mjs': plugin() }), 'mine.mjs');
     expect((await find('/', file)).name).to.equal('x');
     expect((await find('/', pathToFileURL(file).href)).name).to.equal('x');
   });
 
-  it('takes the built-in of the kind that is asked for', async () => {
+  it('uses the built-in of the requested kind', async () => {
     const cwd = makeFolder({ 'a.mjs': plugin(), 'b.mjs': plugin().replace("'provider'", "'tts'") });
     const url = (file: string): string => pathToFileURL(path.join(cwd, file)).href;
     const builtins: readonly Builtin[] = [
@@ -77,7 +77,7 @@ describe('importing a plugin', () => {
     ],
   ];
   for (const [spec, expected] of missing) {
-    it(`says what to do about the missing ${spec}`, async () => {
+    it(`explains what to do about the missing ${spec}`, async () => {
       expect(await reason(makeFolder(), spec, 'provider', builtins)).to.equal(expected);
     });
   }
@@ -112,7 +112,7 @@ describe('importing a plugin', () => {
     [
       'of another kind',
       plugin().replace("'provider'", "'tts'"),
-      'is a tts plugin, not a provider plugin. Name it under "tts".',
+      'is a tts plugin, not a provider plugin. Add it under "tts".',
     ],
     ['without setup', plugin().replace('setup() {},', ''), 'is not a plugin: it has no "setup" function.'],
     [

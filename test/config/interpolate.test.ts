@@ -46,7 +46,7 @@ describe('interpolate', () => {
     ['${TRICKY}', '${PORT}'],
   ];
   for (const [text, expected] of texts) {
-    it(`makes ${JSON.stringify(expected)} of ${JSON.stringify(text)}`, () => {
+    it(`returns ${JSON.stringify(expected)} for ${JSON.stringify(text)}`, () => {
       const result = interpolate(text, lookup);
       expect(result.text).to.equal(expected);
       expect(result.errors).to.deep.equal([]);
@@ -74,11 +74,11 @@ describe('interpolate', () => {
     });
   }
 
-  it('says which variables are not set', () => {
+  it('reports the missing variables', () => {
     expect(interpolate('${A1}${PORT}${B2}', lookup).unset).to.deep.equal(['A1', 'B2']);
   });
 
-  it('says the message of a required variable, also when it is empty', () => {
+  it('reports the message of a required variable, also when it is empty', () => {
     for (const name of ['NOPE', 'EMPTY']) {
       expect(interpolate(`\${${name}:?ask the operator}`, lookup).errors[0]?.message).to.equal(
         `needs the environment variable ${name}, which is not set: ask the operator`,
@@ -86,13 +86,13 @@ describe('interpolate', () => {
     }
   });
 
-  it('names a file that cannot be read and why', () => {
+  it('names an unreadable file and the reason', () => {
     expect(interpolate('${file:/nope}', lookup).errors[0]?.message).to.equal(
       'needs the file /nope, which does not exist',
     );
   });
 
-  it('tells whether the text is one reference, and where it came from', () => {
+  it('reports if the text is one reference, and its source', () => {
     expect(interpolate('${PORT}', lookup)).to.include({ whole: true });
     expect(interpolate(':${PORT}', lookup)).to.include({ whole: false });
     expect(interpolate('${NAME}${file:/run/secrets/key}', lookup).sources).to.deep.equal([

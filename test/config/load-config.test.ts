@@ -36,7 +36,7 @@ const load = (files: Readonly<Record<string, string>>, env = {}) => {
 describe('loading a configuration', () => {
   afterEach(removeFolders);
 
-  it('answers the configuration and the plugin of every instance, the store’s first', async () => {
+  it('returns the configuration and the plugin of every instance, the store’s first', async () => {
     const { config, plugins } = await load({
       'tollgate.config.yaml': 'providers: { acme: {}, other: { plugin: ./mine.mjs } }\nplugins: [./guard.mjs]\n',
       'mine.mjs': plugin('provider', 'mine'),
@@ -53,7 +53,7 @@ describe('loading a configuration', () => {
     expect(config.instances[2]?.config).to.deep.equal({ region: 'eu' });
   });
 
-  it('tells plugins that cannot be imported and every other problem at once, each at its place', async () => {
+  it('reports failed imports and every other problem at once, each at its place', async () => {
     const text =
       'billing: of\nproviders:\n  amce: {}\n  acme: { regoin: us }\n  mine: { plugin: ./nope.mjs }\nplugins: [tollgate-plugin-x]\n';
     const message = await load({ 'tollgate.config.yaml': text }).catch((error: Error) => error.message);
@@ -69,7 +69,7 @@ describe('loading a configuration', () => {
     );
   });
 
-  it('tells a store plugin that does not exist', async () => {
+  it('reports a store plugin that does not exist', async () => {
     const message = await load({
       'tollgate.config.yaml': 'store: { plugin: redis, url: redis://u:hunter2@db:6379 }\n',
     }).catch((error: Error) => error.message);
@@ -77,7 +77,7 @@ describe('loading a configuration', () => {
     expect(message).not.to.include('hunter2');
   });
 
-  it('asks the built-in stores which of them takes an adapter', async () => {
+  it('finds the built-in store that accepts an adapter', async () => {
     const adapting = plugin('store', 'adapting', '{ type: "object", properties: { adapter: { type: "string" } } }');
     const { config, plugins } = await load({
       'tollgate.config.yaml': 'store: { adapter: "@keyv/mongo" }\n',
@@ -113,7 +113,7 @@ describe('the check of a plugin', () => {
       (error: Error) => error.message,
     );
 
-  it('has its problems told at once, each at its place in the file', async () => {
+  it('reports all its problems at once, each at its place in the file', async () => {
     const text =
       'policies:\n  first: { plugin: ./words.mjs, words: [ab, abc, a] }\n  other: { plugin: ./words.mjs, words: [x] }\n';
     expect(await message(text)).to.equal(
@@ -126,17 +126,17 @@ describe('the check of a plugin', () => {
     );
   });
 
-  it('runs only on a configuration that its schema takes', async () => {
+  it('runs only on a configuration that matches its schema', async () => {
     const told = await message('policies:\n  first: { plugin: ./words.mjs, words: [ab], mode: 1 }\n');
     expect(told).to.include('policies.first.mode: must be text').and.not.include('too short');
   });
 
-  it('knows the folder of the configuration and the settings', async () => {
+  it('receives the folder of the configuration and the settings', async () => {
     const told = await message('billing: enforce\npolicies: { w: { plugin: ./words.mjs, mode: context } }\n');
     expect(told).to.include('tollgate.config.yaml:2:13 policies.w: saw true enforce.');
   });
 
-  it('is to blame when it throws or answers no list', async () => {
+  it('is reported when it throws or returns no list', async () => {
     expect(await message('policies: { w: { plugin: ./words.mjs, mode: throw } }\n')).to.include(
       'policies.w: has a plugin whose check failed: boom.',
     );
@@ -155,7 +155,7 @@ const CACHING = `export default {
 };
 `;
 
-describe('a plugin with a section of its own', () => {
+describe('a plugin with its own section', () => {
   afterEach(removeFolders);
 
   const loadCaching = (text: string, files = {}) =>
@@ -168,18 +168,18 @@ describe('a plugin with a section of its own', () => {
       (error: Error) => error.message,
     );
 
-  it('gets what stands there, with defaults', async () => {
+  it('receives its content, with defaults', async () => {
     expect(await configOf('soundCache: { size: 3mb }\n')).to.deep.equal({ size: '3mb' });
     expect(await configOf('soundCache: {}\n')).to.deep.equal({ size: '1mb' });
     expect(await configOf('soundCache: true\n')).to.deep.equal({ size: '1mb' });
   });
 
-  it('gets null without it, when its schema takes that', async () => {
+  it('receives null without it, if its schema allows that', async () => {
     expect(await configOf('billing: "off"\n')).to.equal(null);
     expect(await configOf('soundCache: false\n')).to.equal(null);
   });
 
-  it('is on unless it is switched off in its group, where it has no options', async () => {
+  it('is enabled unless it is disabled in its group, where it has no options', async () => {
     expect(await configOf('operations: { caching: false }\n')).to.equal(undefined);
     expect(await configOf('operations: { caching: true }\nsoundCache: {}\n')).to.deep.equal({ size: '1mb' });
     expect(await message('operations:\n  caching: { size: 3mb }\n')).to.include(
@@ -187,7 +187,7 @@ describe('a plugin with a section of its own', () => {
     );
   });
 
-  it('has its problems told at their places, from its schema and its check', async () => {
+  it('has its problems reported at their places, from its schema and its check', async () => {
     expect(await message('soundCache:\n  sise: 1mb\n')).to.include(
       'tollgate.config.yaml:2:3 soundCache.sise: unknown key. Did you mean "size"?',
     );
@@ -196,7 +196,7 @@ describe('a plugin with a section of its own', () => {
     );
   });
 
-  it('makes the key known, and nothing else does', async () => {
+  it('defines the key, which is otherwise unknown', async () => {
     expect(await message('soundCach: {}\n')).to.include('soundCach: unknown key. Did you mean "soundCache"?');
     expect(await message('operations: { caching: false }\nsoundCache: {}\n')).to.include(
       '2:1 soundCache: unknown key.',
@@ -207,10 +207,10 @@ describe('a plugin with a section of its own', () => {
     const other = (section: string) => ({ 'other.mjs': CACHING.replace("'soundCache'", `'${section}'`) });
     const text = 'operations:\n  other: { plugin: ./other.mjs }\n';
     expect(await message(text, other('server'))).to.include(
-      '2:3 operations.other: plugin_conflict: has its options under "server", which is core’s.',
+      '2:3 operations.other: plugin_conflict: has its options under "server", which belongs to core.',
     );
     expect(await message(text, other('soundCache'))).to.include(
-      'operations.other: plugin_conflict: has its options under "soundCache", which is caching’s.',
+      'operations.other: plugin_conflict: has its options under "soundCache", which belongs to caching.',
     );
   });
 

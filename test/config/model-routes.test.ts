@@ -14,7 +14,7 @@ const PROVIDERS = "providers: { acme: { apiKey: 'k' } }\n";
 describe('an alias with rules in a configuration', () => {
   afterEach(removeFolders);
 
-  it('is read with all that was not set', async () => {
+  it('is read with all defaults', async () => {
     const text = `${PROVIDERS}models: { smart: { targets: ['acme/a', { to: acme/b, weight: 3, order: 2 }], strategy: weighted, onOverflow: acme/c, timeouts: { firstToken: 5s } } }\n`;
     const { models, routes } = await checkText(text);
     expect(models['smart']).to.deep.equal(['acme/a', 'acme/b', 'acme/c']);
@@ -31,7 +31,7 @@ describe('an alias with rules in a configuration', () => {
     });
   });
 
-  it('stands beside the short forms', async () => {
+  it('can be combined with the short forms', async () => {
     const { routes } = await checkText(`${PROVIDERS}models: { one: acme/a, two: [acme/a, acme/b] }\n`);
     expect(routes['one']?.targets.map(({ to }) => to)).to.deep.equal(['acme/a']);
     expect(routes['two']?.strategy).to.equal('fallback');

@@ -52,7 +52,7 @@ describe('the problems of a configuration', () => {
   afterEach(removeFolders);
 
   for (const { title, text, input, problems } of [...PROBLEM_CASES, ...FILE_CASES]) {
-    it(`tells ${title}`, async () => {
+    it(`report ${title}`, async () => {
       const lines = await problemLines(text, input);
       const [only] = problems;
       if (only?.startsWith('*')) {
@@ -64,7 +64,7 @@ describe('the problems of a configuration', () => {
     });
   }
 
-  it('tells places in JSON as well', async () => {
+  it('have places in JSON as well', async () => {
     const text = '{\n\t"server": {\n\t\t"prot": 1,\n\t\t"port": "x"\n\t}\n}\n';
     expect(await problemLines(text, { name: 'tollgate.config.json' })).to.deep.equal([
       'tollgate.config.json:3:3 server.prot: unknown key. Did you mean "port"?',
@@ -72,14 +72,14 @@ describe('the problems of a configuration', () => {
     ]);
   });
 
-  it('tells places in package.json as they are in the whole file', async () => {
+  it('have places in package.json relative to the whole file', async () => {
     const text = '{\n  "name": "x",\n  "tollgate": {\n    "billing": "of"\n  }\n}\n';
     expect(await problemLines(text, { name: 'package.json' })).to.deep.equal([
       'package.json:4:16 billing: must be off, track or enforce, not the text "of". Did you mean "off"?',
     ]);
   });
 
-  it('tells places in the files that a configuration imports', async () => {
+  it('have places in the files that a configuration imports', async () => {
     const files = { 'shared/plans.yaml': 'plans:\n  free: { rpm: -1 }\nbilling: of\n' };
     expect(await problemLines('$import: ./shared/plans.yaml\nbilling: no\n', { files })).to.deep.equal([
       'shared/plans.yaml:2:16 plans.free.rpm: must be at least 0, not -1.',
@@ -87,12 +87,12 @@ describe('the problems of a configuration', () => {
     ]);
   });
 
-  it('names the imported file whose syntax is wrong', async () => {
+  it('name the imported file with a syntax error', async () => {
     const [line] = await problemLines('$import: ./a.json\n', { files: { 'a.json': '{' } });
     expect(line).to.equal('a.json:1:2 is not valid JSON: expected a name in double quotes, the file ends.');
   });
 
-  it('names the file alone where the format tells no places', async () => {
+  it('name only the file if the format has no places', async () => {
     expect(await problemLines('export default { billing: "of" };\n', { name: 'tollgate.config.mjs' })).to.deep.equal([
       'tollgate.config.mjs billing: must be off, track or enforce, not the text "of". Did you mean "off"?',
     ]);
@@ -104,19 +104,19 @@ describe('the problems of a configuration', () => {
     ['a number that is none', 'export default { server: { port: NaN } }', 'server.port: is the number NaN, not data'],
   ];
   for (const [title, text, problem] of scripts) {
-    it(`tells ${title} among the values of a module`, async () => {
+    it(`report ${title} among the values of a module`, async () => {
       expect(await problemLines(text, { name: 'tollgate.config.mjs' })).to.deep.equal([
         `tollgate.config.mjs ${problem}. Use text, numbers, true, false, lists and maps only.`,
       ]);
     });
   }
 
-  it('tells a value of a module that contains itself', async () => {
+  it('report a circular value of a module', async () => {
     const lines = await problemLines('const a = {}; a.plans = a; export default a;', { name: 'tollgate.config.mjs' });
     expect(lines.join('\n')).to.include('is nested deeper than 64 levels, or contains itself');
   });
 
-  it('puts all of them and their number into one message', () => {
+  it('are all in one message with their number', () => {
     const problems = [
       { file: 'a.yaml', line: 2, column: 1, path: 'b', message: 'is wrong', hint: 'Mend it.' },
       { file: 'a.yaml', line: 1, column: 1, path: '', message: 'is odd' },

@@ -73,12 +73,12 @@ describe('reading the configuration', () => {
     expect((await read(path.join(cwd, 'below'))).isDefault).to.equal(true);
   });
 
-  it('passes over a package.json without a tollgate key, also a broken one', async () => {
+  it('ignores a package.json without a tollgate key, also a broken one', async () => {
     expect((await read(makeFolder({ 'package.json': '{ "name": "tollgate" }' }))).isDefault).to.equal(true);
     expect((await read(makeFolder({ 'package.json': '{ "name": ' }))).isDefault).to.equal(true);
   });
 
-  it('tells where a package.json with a tollgate key is broken', async () => {
+  it('reports the place of an error in a package.json with a tollgate key', async () => {
     expect(await readProblem(makeFolder({ 'package.json': '{\n  "tollgate": { "billing" "off" }\n}' }))).to.equal(
       'package.json:2:27 is not valid JSON: expected ":", found "\\"".\n1 problem in the configuration',
     );
@@ -99,19 +99,19 @@ describe('reading the configuration', () => {
     '.tollgaterc',
     '.config/tollgate.json5',
   ]) {
-    it(`refuses to run the built-in configuration beside a file called ${name}`, async () => {
+    it(`refuses to run the built-in configuration next to a file called ${name}`, async () => {
       const problem = await readProblem(makeFolder({ [name]: YAML }));
       expect(problem).to.include(`${name} is not a recognized file name. `);
       expect(problem).to.include('tollgate.config.yaml').and.include('--config');
     });
   }
 
-  it('refuses to pass over a configuration that it cannot read', async () => {
+  it('refuses to ignore an unreadable configuration', async () => {
     const cwd = makeFolder({ 'tollgate.config.yaml/x.txt': '' });
     expect(await readProblem(cwd)).to.include('tollgate.config.yaml cannot be read or is not a file.');
   });
 
-  it('passes over such a file beside a configuration, and files of other kinds', async () => {
+  it('ignores such a file next to a configuration, and files of other kinds', async () => {
     const others = { 'tollgate.yaml': 'kind: Deployment\n', 'tollgate.ts': '', 'tollgate.db': '' };
     expect((await read(makeFolder({ ...others, 'tollgate.config.yaml': YAML }))).file).to.equal('tollgate.config.yaml');
     expect((await read(makeFolder({ 'tollgate.ts': '', 'tollgate.db': '', 'tollgate.log': '' }))).isDefault).to.equal(
@@ -119,7 +119,7 @@ describe('reading the configuration', () => {
     );
   });
 
-  it('takes --config over TOLLGATE_CONFIG over what lies in the folder', async () => {
+  it('prefers --config over TOLLGATE_CONFIG over files in the folder', async () => {
     const cwd = makeFolder({
       'tollgate.config.yaml': 'billing: "off"\n',
       'sub/by-env.json': '{ "billing": "track" }',
@@ -148,7 +148,7 @@ describe('reading the configuration', () => {
     });
   }
 
-  it('names TOLLGATE_CONFIG when that is what is wrong', async () => {
+  it('names TOLLGATE_CONFIG if it is wrong', async () => {
     expect(await readProblem(makeFolder(), { env: { TOLLGATE_CONFIG: '/nope.yaml' } })).to.include(
       'named by TOLLGATE_CONFIG',
     );
@@ -160,12 +160,12 @@ describe('reading the configuration', () => {
     expect(raw.file).to.equal(path.join(elsewhere, 'my.yaml'));
   });
 
-  it('gives a file without store and auth those of the built-in configuration, without a first key', async () => {
+  it('completes a file without store and auth from the built-in configuration, without a first key', async () => {
     const { value } = await read(makeFolder({ 'tollgate.config.yaml': 'providers:\nserver: {}\n' }));
     expect(value).to.deep.equal({ store: 'sqlite:./data', auth: { 'api-key': {} }, server: {} });
   });
 
-  it('leaves a file its own store and auth', async () => {
+  it('keeps the store and auth of a file', async () => {
     const { value } = await read(makeFolder({ 'tollgate.config.yaml': 'store: "memory:"\nauth: { door: {} }\n' }));
     expect(value).to.deep.equal({ store: 'memory:', auth: { door: {} } });
   });
@@ -202,7 +202,7 @@ describe('reading the configuration', () => {
     ['a YAML key that is a list', 'tollgate.config.yaml', '? [a]\n: 1\n', 'is not valid YAML'],
   ];
   for (const [title, file, text, problem] of broken) {
-    it(`tells ${title}`, async () => {
+    it(`reports ${title}`, async () => {
       expect(await readProblem(makeFolder({ [file]: text }))).to.include(problem);
     });
   }

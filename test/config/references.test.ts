@@ -6,7 +6,7 @@ import { checkText } from './config-plugins.ts';
 describe('references in a configuration', () => {
   afterEach(removeFolders);
 
-  it('become numbers and booleans where the schema wants those', async () => {
+  it('become numbers and booleans if the schema requires them', async () => {
     const text =
       'server: { port: "${PORT}", workers: "${N:-3}", trustProxy: "${TRUST}" }\nauth: { api-key: { bootstrap: "${B}" } }\n';
     const { server, instances } = await checkText(text, { env: { PORT: '9000', TRUST: 'false', B: 'true' } });
@@ -14,13 +14,13 @@ describe('references in a configuration', () => {
     expect(instances.at(-1)?.config).to.deep.equal({ bootstrap: true });
   });
 
-  it('stay texts where the schema wants texts', async () => {
+  it('stay texts if the schema requires texts', async () => {
     const text = "providers: { acme: { apiKey: '${KEY}', models: ['${MODEL}'] } }\n";
     const { instances } = await checkText(text, { env: { KEY: '0123', MODEL: '42' } });
     expect(instances.at(-1)?.config).to.deep.equal({ apiKey: '0123', models: ['42'] });
   });
 
-  it('leave a secret out whose variable is not set or empty', async () => {
+  it('omit a secret whose variable is missing or empty', async () => {
     const text = "providers:\n  acme: { apiKey: '${UNSET}' }\n  more: { plugin: acme, apiKey: '${EMPTY}' }\n";
     const { instances } = await checkText(text, { env: { EMPTY: '' } });
     expect(instances.slice(-2).map(({ config }) => config)).to.deep.equal([{}, {}]);
@@ -38,12 +38,12 @@ describe('references in a configuration', () => {
     expect(server).to.include({ host: '::1', port: 2 });
   });
 
-  it('are not looked for in what they bring', async () => {
+  it('are not resolved inside their own values', async () => {
     const { models } = await checkText("providers: { acme: {} }\nmodels: { a: '${A}' }\n", { env: { A: 'acme/${B}' } });
     expect(models['a']).to.deep.equal(['acme/${B}']);
   });
 
-  it('say where values came from', async () => {
+  it('report the sources of values', async () => {
     const text = "server: { host: '${A}' }\nproviders: { acme: { apiKey: '${file:key}' } }\n";
     const { sources, file } = await checkText(text, { env: { A: '::1' }, files: { key: 'sk-1' } });
     expect(Object.fromEntries(sources)).to.deep.include({
@@ -56,17 +56,17 @@ describe('references in a configuration', () => {
     for (const pointer of ['/server/port', '/store', '/auth']) expect(sources.has(pointer), pointer).to.equal(false);
   });
 
-  it('say the line of a value, also of one that an alias of YAML repeats', async () => {
+  it('report the line of a value, also of one repeated by a YAML alias', async () => {
     const text = 'providers: { acme: { apiKey: k } }\nmodels:\n  a: &both\n    - acme/m\n  b: *both\n';
     const { sources, file } = await checkText(text, {});
     expect([sources.get('/models/a/0'), sources.get('/models/b/0')]).to.deep.equal([`${file}:4`, `${file}:5`]);
   });
 });
 
-describe('what config print shows', () => {
+describe('the output of config print', () => {
   afterEach(removeFolders);
 
-  it('is the whole configuration as it counts, with no secret in it', async () => {
+  it('is the effective configuration, without secrets', async () => {
     const text = [
       'store: redis://user:hunter2@db:6379',
       'providers:',

@@ -4,7 +4,7 @@ import { parseJson } from '../../config/sources.ts';
 import { jsonTestSuite } from '../support/corpus.ts';
 
 describe('the JSON reader', () => {
-  it('takes and refuses what JSON.parse does, but for repeated names, deep nesting and a byte order mark', () => {
+  it('accepts and refuses the same as JSON.parse, except repeated names, deep nesting and a byte order mark', () => {
     for (const { name, bytes } of jsonTestSuite()) {
       const text = bytes.toString();
       const outcome = (parse: () => unknown): unknown => {
@@ -33,7 +33,7 @@ describe('the JSON reader', () => {
     }
   });
 
-  it('tells the places of keys, values and items', () => {
+  it('returns the places of keys, values and items', () => {
     const { positions } = parseJson('{\n  "a/b": [1,\n    { "~": "x" }]\n}');
     expect([...positions]).to.deep.equal([
       ['', { value: { line: 1, column: 1 } }],

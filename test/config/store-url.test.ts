@@ -34,7 +34,7 @@ describe('the store value of a configuration', () => {
     });
   }
 
-  it('has its path made absolute, under the folder of the configuration, also the default one', async () => {
+  it('has an absolute path, under the folder of the configuration, also the default one', async () => {
     for (const [store, folder] of [
       ['sqlite:./keys', 'keys'],
       ['sqlite:../keys', '../keys'],

@@ -5,7 +5,7 @@ import { checkText, problemLines } from './config-plugins.ts';
 describe('the tags of a configuration', () => {
   afterEach(removeFolders);
 
-  it('are the values that each name may have', async () => {
+  it('are the allowed values of each name', async () => {
     const { tags } = await checkText('tags: { team: [search, ads], project: "*" }\n');
     expect({ ...tags }).to.deep.equal({ team: ['search', 'ads'], project: '*' });
     expect((await checkText('providers: {}\n')).tags).to.deep.equal({});

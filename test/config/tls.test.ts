@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { diffConfigs, formatChange } from '../../cli/cluster/diff.ts';
+import { diffConfigs, formatChange } from '../../cli/config-diff.ts';
 import { certificateWarnings, listenWarnings } from '../../cli/warnings.ts';
 import { checkConfig } from '../../config/check.ts';
 import type { GatewayConfig } from '../../config/core-schema.ts';
@@ -48,7 +48,7 @@ describe('server.tls of a configuration', () => {
     ['authorities of clients', tls('cert: own.crt', 'key: own.key', 'clientCa: chain.crt', 'clientAuth: optional')],
     ['an expired certificate, of which a warning tells', tls('cert: expired.crt', 'key: expired.key')],
   ] as const)
-    it(`takes ${title}`, async () => {
+    it(`accepts ${title}`, async () => {
       expect(await problemLines(text, { files })).to.deep.equal([]);
     });
 
@@ -125,7 +125,7 @@ describe('server.tls of a configuration', () => {
       expect(shown).to.deep.equal(problems);
     });
 
-  it('never shows a key that stands where its file’s name belongs', async () => {
+  it('never shows a key in place of its file’s name', async () => {
     const text = JSON.stringify({ server: { tls: { cert: 'own.crt', key: own.key } } });
     const [told = '', ...more] = await problemLines(text, { files, name: 'tollgate.config.json' });
     expect(more).to.deep.equal([]);
@@ -142,7 +142,7 @@ describe('server.tls of a configuration', () => {
   });
 });
 
-describe('what a reload changes of server.tls', () => {
+describe('changes of server.tls by a reload', () => {
   afterEach(removeFolders);
   const pair = ['cert: own.crt', 'key: own.key'] as const;
   const changesOf = async (before: string, after: string, renewed = files): Promise<readonly string[]> => {
@@ -156,7 +156,7 @@ describe('what a reload changes of server.tls', () => {
     return diffConfigs(old, await read(after)).map(formatChange);
   };
 
-  it('is told when the files say something else under the same names, without the key', async () => {
+  it('include new contents of files with the same names, without the key', async () => {
     const told = await changesOf(tls(...pair), tls(...pair), { ...files, 'own.crt': other.cert, 'own.key': other.key });
     expect(told).to.have.lengthOf(2);
     expect(told[0]).to.match(
@@ -179,7 +179,7 @@ describe('what a reload changes of server.tls', () => {
     ['another authority', tls(...pair, 'clientCa: own.crt'), tls(...pair, 'clientCa: chain.crt'), false],
     ['another oldest version', tls(...pair), tls(...pair, 'minVersion: TLSv1.3'), false],
   ] as const)
-    it(`${isFixed ? 'waits for a restart with' : 'counts at once for'} ${title}`, async () => {
+    it(`${isFixed ? 'need a restart for' : 'apply immediately for'} ${title}`, async () => {
       const told = await changesOf(before, after);
       expect(told).to.not.deep.equal([]);
       for (const line of told) expect(line.includes('(after a restart)'), line).to.equal(isFixed);
@@ -193,17 +193,17 @@ describe('warnings about how a gateway listens', () => {
   const withTls = { cert: open.cert, key: open.key, minVersion: 'TLSv1.2', clientAuth: 'required' } as const;
 
   for (const host of ['0.0.0.0', '::', '10.1.2.3', 'gateway.internal', '::ffff:10.0.0.1'])
-    it(`tell that ${host} is open to the network without TLS or a trusted proxy`, () => {
+    it(`report that ${host} is open to the network without TLS or a trusted proxy`, () => {
       expect(messages({ host }).join()).to.include(`listens on ${host} without TLS`);
       expect(messages({ host, trustProxy: 1 })).to.deep.equal([]);
     });
 
   for (const host of ['127.0.0.1', '127.8.8.8', '::1', 'localhost', '::ffff:127.0.0.1'])
-    it(`do not tell of ${host}, which only this machine reaches`, () => {
+    it(`do not report ${host}, which only this machine reaches`, () => {
       expect(messages({ host })).to.deep.equal([]);
     });
 
-  it('tell that a certificate ended, ends within two weeks, or has not begun', () => {
+  it('report a certificate that has expired, expires within two weeks, or is not yet valid', () => {
     const day = 86_400_000;
     const at = (days: number): string | undefined =>
       certificateWarnings({ tls: withTls }, Date.now() + days * day)[0]?.message;

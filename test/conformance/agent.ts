@@ -68,11 +68,11 @@ export function testAgent(kit: AgentKit): void {
   const { describe, it } = findRunner(kit.runner);
   const { agent } = kit;
   describe(`${agent.name}: what every agent promises`, () => {
-    it('has a name of a-z, 0-9, _ and -, which the team does not use itself', () => {
+    it('has a name of a-z, 0-9, _ and -, which is not reserved by the team', () => {
       assert.match(agent.name, /^[a-z0-9_-]{1,40}$/);
       assert.ok(!['router', 'writer', 'memory'].includes(agent.name), 'router, writer and memory are the team’s own');
     });
-    it('says in one line what it is for, or nothing when only others use it', () => {
+    it('describes its purpose in one line, or is empty if only other agents use it', () => {
       assert.match(agent.when, /^[^\n]{0,400}$/);
       assert.equal(agent.when, agent.when.trim());
       assert.ok(agent.when !== '' || agent.run || agent.forget, 'nobody can reach it');
@@ -80,7 +80,7 @@ export function testAgent(kit: AgentKit): void {
     it('has instructions, or is written in code', () => {
       assert.ok(agent.run ?? agent.forget ?? (agent.instructions && agent.instructions.length <= 20_000));
     });
-    it('has settings that models take', () => {
+    it('has valid model settings', () => {
       const { temperature, maxTokens, tools } = agent;
       assert.ok(temperature === undefined || (temperature >= 0 && temperature <= 2));
       assert.ok(maxTokens === undefined || (Number.isInteger(maxTokens) && maxTokens > 0));
@@ -88,7 +88,7 @@ export function testAgent(kit: AgentKit): void {
     });
     if (agent.run) testRun(agent, kit);
     if (agent.forget) {
-      it('forgets, and says how much', async () => {
+      it('forgets data, and returns how much', async () => {
         const principal = contextFor(kit).principal;
         const first = await agent.forget?.(principal);
         assert.ok(Number.isInteger(first) && Number(first) >= 0);
@@ -106,10 +106,10 @@ function testRun(agent: AgentDefinition, kit: AgentKit): void {
     assert.ok(agent.run);
     return agent.run(given, context);
   };
-  it('reports a summary, and nothing that JSON cannot hold', async () => {
+  it('reports a summary, and only JSON data', async () => {
     checkFinding(await run(freeze(task), contextFor(kit)), task.actions ?? []);
   });
-  it('writes nothing to the console, and asks the environment for nothing', () =>
+  it('writes nothing to the console, and reads no environment variable', () =>
     watchedAsync(async () => {
       await run(freeze(task), contextFor(kit)).catch(() => undefined);
     }));
@@ -117,7 +117,7 @@ function testRun(agent: AgentDefinition, kit: AgentKit): void {
     const { instruction, message } = task;
     checkFinding(await run(freeze({ instruction, message }), contextFor(kit)), []);
   });
-  it('works on several tasks at once, and on the same one again', async () => {
+  it('handles several tasks concurrently, and the same one again', async () => {
     const findings = await Promise.all([1, 2, 3].map(() => run(freeze(task), contextFor(kit))));
     for (const finding of findings) checkFinding(finding, task.actions ?? []);
   });

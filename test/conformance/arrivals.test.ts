@@ -6,7 +6,7 @@ import { SAMPLES } from './provider-samples.ts';
 
 const PROVIDERS = await loadProviders();
 
-describe('what arrives at a vendor', () => {
+describe('the arrival at a vendor', () => {
   let runs: DialectRuns;
   before(async () => {
     runs = await openDialectRuns(PROVIDERS);
@@ -17,7 +17,7 @@ describe('what arrives at a vendor', () => {
     for (const field of Object.keys(SAMPLES)) {
       // The value of the cell is known after the test has run. The reporter of the matrix reads it then.
       const cell: { -readonly [Name in keyof Cell]: Cell[Name] } = arrivedCell(provider, field, undefined);
-      itShows(it, cell, `of ${field} at ${provider.name} is told where it does not (E22)`, async () => {
+      itShows(it, cell, `of ${field} at ${provider.name} is reported if it fails (E22)`, async () => {
         const arrival = await runs.arrivalOf(provider, field);
         Object.assign(cell, arrivedCell(provider, field, arrival));
         if (arrival?.is === 'left out') expect(arrival.isTold, JSON.stringify(arrival)).to.equal(true);

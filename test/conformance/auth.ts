@@ -62,16 +62,16 @@ export function testAuth(kit: AuthKit): void {
       ({ credential }) => !right.some((known) => known.credential === credential && credential !== ''),
     );
 
-    describe('a caller who is known', () => {
+    describe('a known caller', () => {
       for (const [at, sample] of right.entries())
-        it(`is told, number ${at + 1}`, () =>
+        it(`is identified, number ${at + 1}`, () =>
           withPlugin(async (subject) => {
             const principal = await authenticate(subject, sample);
             assertPrincipal(principal, sample);
             for (const [name, value] of Object.entries(sample.principal))
               assert.deepEqual((principal as unknown as Readonly<Record<string, unknown>>)[name], value, name);
           }));
-      it('is told as itself beside the others', () =>
+      it('is identified concurrently with the others', () =>
         withPlugin(async (subject) => {
           const found = await Promise.all(right.map((sample) => authenticate(subject, sample)));
           for (const [at, sample] of right.entries()) {
@@ -83,25 +83,25 @@ export function testAuth(kit: AuthKit): void {
           }
         }));
       if (plugin.isCredential)
-        it('has a credential of the shape that `isCredential` knows', () => {
+        it('has a credential that `isCredential` recognizes', () => {
           for (const { credential } of right)
             if (credential !== '') assert.equal(plugin.isCredential?.(credential), true);
         });
     });
 
-    describe('anybody else', () => {
-      it('without a credential is nobody', () =>
+    describe('any other caller', () => {
+      it('without a credential is rejected', () =>
         withPlugin(async (subject) => assertNobody(subject, { credential: '' })));
-      it('with a wrong one is nobody, and is told so without it', () =>
+      it('with a wrong one is rejected, with an error that does not contain it', () =>
         withPlugin(async (subject) => {
           for (const sample of others) await assertNobody(subject, sample);
         }));
-      it('is nobody where too many were wrong', () =>
+      it('is rejected after too many wrong ones', () =>
         withPlugin(async (subject) => {
           for (const sample of others.slice(0, 5)) await assertNobody(subject, sample, true);
         }));
       if (plugin.isCredential)
-        it('is looked at by `isCredential` without a throw', () => {
+        it('is checked by `isCredential` without an error', () => {
           for (const text of ['', ...HOSTILE]) assert.equal(typeof plugin.isCredential?.(text), 'boolean');
           assert.equal(plugin.isCredential?.(''), false, 'nothing is no credential');
         });

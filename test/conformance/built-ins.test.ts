@@ -110,7 +110,7 @@ for (const { kind, name } of builtins) {
 }
 
 describe('the kits', () => {
-  it('run over every plugin that comes with the package', () => {
+  it('test every plugin of the package', () => {
     const known = new Set(builtins.map(({ kind, name }) => `${kind} ${name}`));
     expect(known.size).to.be.greaterThan(60);
     const named = [

@@ -48,7 +48,7 @@ const problems = async (open: (api: CredentialApi) => Credential): Promise<strin
     .join('\n');
 
 describe('the kit for credentials', () => {
-  it('finds nothing wrong with one that is right', async () => {
+  it('accepts a correct one', async () => {
     expect(await problems(acme(() => ({})))).to.equal('');
   });
 

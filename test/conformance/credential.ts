@@ -200,7 +200,7 @@ function testHeaders(kit: CredentialKit, { describe, it }: Runner): void {
         assert.equal(credential.required, false, '`required` is for a fixed text');
         assert.equal(credential.header, credential.header.toLowerCase(), '`header` is in lower case');
       }));
-    it('are texts that may be sent, by names in lower case, and show what was issued', () =>
+    it('are valid texts with names in lower case, and contain the issued credential', () =>
       withCredential(kit, async (subject) => {
         const headers = await subject.headers();
         assert.ok(headers[subject.credential.header], `they have ${subject.credential.header}`);
@@ -210,9 +210,9 @@ function testHeaders(kit: CredentialKit, { describe, it }: Runner): void {
         }
         if (kit.issue) assertShows(headers, subject.mark, 'they show nothing of what was issued');
       }));
-    it('are made without a word to the console or a look at the environment', () =>
+    it('are created without console output or reading the environment', () =>
       withCredential(kit, (subject) => watchedAsync(async () => void (await subject.headers()))));
-    it('hold no secret of the options, nor do the addresses that were asked', () =>
+    it('contain no secret of the options, nor do the requested URLs', () =>
       withCredential(kit, async (subject) => {
         assertHides(JSON.stringify(await subject.headers()), kit.secrets, 'the headers of a request');
         assertHides(subject.issuer.requests.map(({ url }) => url).join(' '), kit.secrets, 'an address');
@@ -222,8 +222,8 @@ function testHeaders(kit: CredentialKit, { describe, it }: Runner): void {
 }
 
 function testRenewal(kit: CredentialKit, { describe, it }: Runner): void {
-  describe('what is issued', () => {
-    it('is asked for once, however many requests wait for it', () =>
+  describe('an issued credential', () => {
+    it('is requested once, however many requests wait for it', () =>
       withCredential(kit, async (subject) => {
         await subject.headers();
         const { length: once } = subject.issuer.requests;
@@ -232,7 +232,7 @@ function testRenewal(kit: CredentialKit, { describe, it }: Runner): void {
           assert.equal(other.issuer.requests.length, once, 'twenty requests at once asked more than one does');
         });
       }));
-    it('is used until its end is near', () =>
+    it('is used until shortly before its expiry', () =>
       withCredential(kit, async (subject) => {
         await subject.headers();
         const { length } = subject.issuer.requests;
@@ -240,7 +240,7 @@ function testRenewal(kit: CredentialKit, { describe, it }: Runner): void {
         await subject.headers();
         assert.equal(subject.issuer.requests.length, length, 'it is asked for anew after half of its life');
       }));
-    it('is renewed ahead of its end, and no request waits for that', () =>
+    it('is renewed ahead of its expiry, and no request waits for that', () =>
       withCredential(kit, async (subject) => {
         await subject.headers();
         const [{ length }, { mark }] = [subject.issuer.requests, subject];
@@ -263,7 +263,7 @@ function testRenewal(kit: CredentialKit, { describe, it }: Runner): void {
           return isNew;
         }, 'it is not renewed when the issuer is there again');
       }));
-    it('is no longer used when it has ended', () =>
+    it('is no longer used after its expiry', () =>
       withCredential(kit, async (subject) => {
         await subject.headers();
         subject.mark = 'mark-2-of-what-was-issued';
@@ -274,7 +274,7 @@ function testRenewal(kit: CredentialKit, { describe, it }: Runner): void {
       ['ahead of', 2 * HOUR_MS],
       ['behind', -2 * HOUR_MS],
     ] as const)
-      it(`is used for its life where the clock of the machine is two hours ${title} the issuer’s`, () =>
+      it(`is used for its lifetime if the clock of the machine is two hours ${title} the issuer’s`, () =>
         withCredential(kit, async (subject) => {
           subject.skewMs = ms;
           await subject.headers();
@@ -285,7 +285,7 @@ function testRenewal(kit: CredentialKit, { describe, it }: Runner): void {
           subject.pass(LIFE_MS + 1000);
           assertShows(await subject.headers(), subject.mark, 'what has ended is still used');
         }));
-    it('is asked for anew when a vendor refuses it, and not again when the next one is refused at once', () =>
+    it('is requested again when a vendor refuses it, and not again if the next one is refused immediately', () =>
       withCredential(kit, async (subject) => {
         const { credential } = subject;
         if (!credential.refused) return;
@@ -320,7 +320,7 @@ function testFailures(kit: CredentialKit, { describe, it }: Runner): void {
   const issue = (request: IssuerRequest, issued: Issued) => kit.issue?.(request, issued) ?? { body: '' };
   describe('an issuer', () => {
     for (const [what, change] of BROKEN)
-      it(`that ${what} is a failure of the request, without a secret, and is forgotten when it is there again`, () =>
+      it(`that ${what} is a failure of the request, without a secret, and has no effect after a recovery`, () =>
         withCredential(kit, async (subject) => {
           subject.respond = (request, issued) => change(issue(request, issued));
           const error = await subject.failure();
@@ -334,7 +334,7 @@ function testFailures(kit: CredentialKit, { describe, it }: Runner): void {
           subject.pass(60_000);
           assertShows(await subject.headers(), subject.mark, 'it is not asked again after a minute');
         }));
-    it('that refuses says so in the failure, of the class `authentication`, without a secret', () =>
+    it('that refuses causes a failure of the class `authentication`, without a secret', () =>
       withCredential(kit, async (subject) => {
         subject.respond = () => kit.refusal ?? REFUSAL;
         const error = await subject.failure();
@@ -342,13 +342,13 @@ function testFailures(kit: CredentialKit, { describe, it }: Runner): void {
         assert.equal(isStreamFailure(error) && error.failure.class, 'authentication');
         assertHides(`${error.stack} ${subject.logged.join(' ')}`, kit.secrets, 'an error or the log');
       }));
-    it('that fails is not asked by each request', () =>
+    it('that fails is not called by each request', () =>
       withCredential(kit, async (subject) => {
         subject.respond = () => ({ status: 503, body: '' });
         for (let request = 0; request < 20; request += 1) await subject.failure();
         assert.ok(subject.issuer.requests.length <= 2, `${subject.issuer.requests.length} requests in no time`);
       }));
-    it('that fails near the end leaves what there is in use, and is not asked by each request', () =>
+    it('that fails near the expiry leaves the current credential in use, and is not called by each request', () =>
       withCredential(kit, async (subject) => {
         await subject.headers();
         const { length } = subject.issuer.requests;
@@ -360,7 +360,7 @@ function testFailures(kit: CredentialKit, { describe, it }: Runner): void {
         }
         assert.ok(subject.issuer.requests.length <= length + 2, 'each request asks a minute before the end');
       }));
-    it('that gives what has ended already is a failure, and is not asked by each request', () =>
+    it('that returns an expired credential is a failure, and is not called by each request', () =>
       withCredential(kit, async (subject) => {
         subject.seconds = -60;
         assertFailure(await subject.failure());
@@ -371,7 +371,7 @@ function testFailures(kit: CredentialKit, { describe, it }: Runner): void {
         await subject.headers();
         assert.ok(length <= 2 * (subject.issuer.requests.length - length), 'each request asks for one that has ended');
       }));
-    it('that never responds is left in time, and asked again later', () =>
+    it('that never responds is abandoned in time, and called again later', () =>
       withCredential(kit, async (subject) => {
         subject.respond = () => undefined;
         subject.issuer.hurry(50);
@@ -394,20 +394,20 @@ function testClock(
   const isAt = async ({ headers }: Subject, ms: number): Promise<boolean> =>
     Math.abs(signedAt(await headers()) - ms) < 60_000;
   describe('a signature', () => {
-    it('is of its request alone', () =>
+    it('covers only its request', () =>
       withCredential(kit, async ({ credential, headers }) => {
         const own = await headers();
         const others = [{ body: '{}' }, { method: 'GET' }, { url: 'https://vendor.example/v1/models' }];
         for (const other of others)
           assert.notDeepEqual(await credential.headers?.({ ...REQUEST, ...other }), own, JSON.stringify(other));
       }));
-    it('is of the time of its request', () =>
+    it('has the time of its request', () =>
       withCredential(kit, async (subject) => {
         assert.ok(await isAt(subject, Date.now()));
         subject.pass(LIFE_MS / 2);
         assert.ok(await isAt(subject, Date.now()));
       }));
-    it('is made once more by the clock of the vendor, where that refuses it for its time', () =>
+    it('is repeated by the clock of the vendor, if that refuses it for its time', () =>
       withCredential(kit, async (subject) => {
         const { credential } = subject;
         const vendorMs = Date.now() + HOUR_MS;

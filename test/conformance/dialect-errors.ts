@@ -34,7 +34,7 @@ export function testDialectErrors(subject: DialectSubject): void {
         assert.match(String(valuesAt(body, inBody.message)[0]), /What happened, and what to do\./);
         assert.equal(Math.floor(status / 100), Math.floor(error.status / 100), 'whose fault it is stays the same');
       });
-      it(`${code} amid a stream is one event that says ${streamed}`, () => {
+      it(`${code} in the middle of a stream is one event with ${streamed}`, () => {
         const stream = dialect.stream(askFor(subject, true));
         const events = readEvents(subject, stream.fail(error, 'req_conformance'), stream.contentType);
         const last = events.at(-1)?.value;

@@ -43,7 +43,7 @@ export function testGarbage(subject: DialectSubject): void {
 
   describe('garbage', () => {
     for (const fixture of requests)
-      it(`in any place of ${fixture.name} is read, or refused with the place of what is wrong`, () => {
+      it(`in any place of ${fixture.name} is read, or refused with the place of the error`, () => {
         for (const [at, body] of mutationsOf(fixture.body)) {
           const input = inputOf(subject, fixture, deepFreeze(body));
           if (!takes(body, input)) continue;

@@ -126,12 +126,12 @@ const WRONG: readonly (readonly [what: string, change: Partial<DialectDefinition
         return small().read(input);
       },
     },
-    /stays as it was/,
+    /stays unchanged/,
   ],
   [
     'reads the clock',
     { read: (input) => ({ ...small().read(input), dropped: [String(performance.now())] }) },
-    /to the same thing again/,
+    /to the same result again/,
   ],
   [
     'throws what is no error of ours',
@@ -153,16 +153,16 @@ const WRONG: readonly (readonly [what: string, change: Partial<DialectDefinition
     },
     /in any place/,
   ],
-  ['does not know places', { read: (input) => ({ request: small().read(input).request }) }, /knows where/],
+  ['does not know places', { read: (input) => ({ request: small().read(input).request }) }, /knows the place/],
   [
     'has no stream',
     { read: (input) => ({ request: { ...small().read(input).request, stream: false } }) },
-    /one that wants a stream/,
+    /one for a stream/,
   ],
   [
     'loses text of a stream',
     { stream: streamOf({ cut: (text) => text.slice(1) }) },
-    /with the content of the whole response/,
+    /with the content of the JSON response/,
   ],
   [
     'sends something after the end',
@@ -172,7 +172,7 @@ const WRONG: readonly (readonly [what: string, change: Partial<DialectDefinition
   [
     'loses the usage of a stream',
     { stream: streamOf({ last: (end) => ({ ...end, usage: {} }) }) },
-    /with the usage of the whole response/,
+    /with the usage of the JSON response/,
   ],
   [
     'ends an error as a response',
@@ -208,7 +208,7 @@ const WRONG: readonly (readonly [what: string, change: Partial<DialectDefinition
       },
       stream: streamOf({ cut: (text) => text + text }),
     },
-    /all that the model said, once/,
+    /all content of the model, once/,
   ],
   [
     'calls every end "stop"',
@@ -252,7 +252,7 @@ const WRONG: readonly (readonly [what: string, change: Partial<DialectDefinition
         }),
       };
     })(),
-    /beside another response/,
+    /concurrently with another response/,
   ],
   [
     'writes to the console',
@@ -267,7 +267,7 @@ const WRONG: readonly (readonly [what: string, change: Partial<DialectDefinition
   [
     'asks the environment',
     { read: (input) => ({ ...small().read(input), ...(process.env['SMALL_DEBUG'] && { dropped: ['x'] }) }) },
-    /the environment for nothing/,
+    /reads no environment variable/,
   ],
   [
     'changes the order of keys',

@@ -27,8 +27,8 @@ export function testNative(subject: DialectSubject): void {
   const patch = (fixture: RequestFixture, changed: Partial<ChatRequest> = {}): Patched =>
     patched(native, subject, fixture, changed);
 
-  describe('the native lane', () => {
-    it('is described in format.json, every field that hooks may change among it', () => {
+  describe('native passthrough', () => {
+    it('is described in format.json, including every field that hooks may change', () => {
       assert.deepEqual(Object.keys(changes).sort(), Object.keys(CHANGED).sort());
     });
 
@@ -55,7 +55,7 @@ export function testNative(subject: DialectSubject): void {
     }
 
     for (const { name, text } of recorded.filter((one) => one.name.endsWith('.json')))
-      it(`hands ${name} to the caller as an object of the same fields`, () => {
+      it(`returns ${name} to the caller as an object with the same fields`, () => {
         const body = deepFreeze(JSON.parse(text) as object);
         assert.deepEqual(Object.keys(native.write(body, askFor(subject, false)) as object), Object.keys(body));
       });

@@ -27,9 +27,9 @@ export function testRecorded(subject: DialectSubject): void {
     return codec;
   };
 
-  describe('a vendor of the format itself', () => {
+  describe('a vendor with the same format', () => {
     for (const { name, text } of recorded.filter((one) => one.name.endsWith('.json')))
-      it(`${name}: read and written again it is the same, but for what format.json lists`, () => {
+      it(`${name}: is the same after reading and writing, except for the differences in format.json`, () => {
         const body = JSON.parse(text) as unknown;
         const response = codecOf(false).response(body, call(false));
         const written = plain(dialect.write(response, askFor(subject, false)));
@@ -38,7 +38,7 @@ export function testRecorded(subject: DialectSubject): void {
 
     for (const { name, text } of recorded.filter((one) => one.name.endsWith('.sse')))
       for (const cut of [1, 7, 65_536])
-        it(`${name}: read in pieces of ${cut} bytes and written again it keeps the order of the grammar`, () => {
+        it(`${name}: follows the grammar after reading in pieces of ${cut} bytes and writing`, () => {
           const decoder = codecOf(true).stream(call(true));
           const reader = createEventReader();
           const chunks: ChatChunk[] = [];
@@ -56,7 +56,7 @@ export function testRecorded(subject: DialectSubject): void {
     const { chat } = vendor;
     if (!chat || vendor.native?.('some-model', false)[dialect.name]?.codec) return;
     for (const fixture of requests.filter(({ native }) => native))
-      it(`${fixture.name}: read and written for the vendor it says the same`, () => {
+      it(`${fixture.name}: has the same content after reading and writing for the vendor`, () => {
         const input = inputOf(subject, fixture);
         const { request } = dialect.read(input);
         const { context } = { context: contextOf(input, request) };

@@ -25,7 +25,7 @@ export function testRequests(subject: DialectSubject): void {
   const takes = bodyCheck(subject);
 
   describe('requests', () => {
-    it('are shown by at least one fixture that wants a whole response and one that wants a stream', () => {
+    it('have at least one fixture for a JSON response and one for a stream', () => {
       const wanted = new Set(
         requests.map((fixture) => dialect.read(inputOf(subject, fixture)).request.stream === true),
       );
@@ -33,16 +33,16 @@ export function testRequests(subject: DialectSubject): void {
     });
     for (const fixture of requests)
       describe(fixture.name, () => {
-        it('is taken by the schema of its route', () => {
+        it('is accepted by the schema of its route', () => {
           assert.equal(takes(fixture.body, inputOf(subject, fixture)), true);
         });
-        it('is read as the fixture says, with what is lost told', () => {
+        it('is read as in the fixture, with its loss reported', () => {
           const { request, dropped = [], needs = [] } = dialect.read(inputOf(subject, fixture));
           assertHolds(request, fixture.canonical, 'canonical');
           assert.deepEqual([...dropped].sort(), [...(fixture.dropped ?? [])].sort());
           assert.deepEqual(needs.map(({ name }) => name).sort(), [...(fixture.needs ?? [])].sort());
         });
-        it('is read to the same thing again, from a frozen input that stays as it was', () => {
+        it('is read to the same result again, from a frozen input that stays unchanged', () => {
           const before = JSON.stringify(fixture.body);
           const input = deepFreeze(inputOf(subject, fixture));
           const [first, second] = [dialect.read(input), dialect.read(input)];
@@ -53,7 +53,7 @@ export function testRequests(subject: DialectSubject): void {
           );
           assert.equal(JSON.stringify(fixture.body), before);
         });
-        it('knows where each canonical message stands in the caller’s body', () => {
+        it('knows the place of each canonical message in the caller’s body', () => {
           const { request, place } = dialect.read(inputOf(subject, fixture));
           const missing = request.messages
             .map((_, index) => place?.(`messages[${index}]`) ?? `messages[${index}]`)

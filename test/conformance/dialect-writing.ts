@@ -20,26 +20,26 @@ export function testWriting(subject: DialectSubject): void {
 
   describe('responses', () => {
     for (const { name, canonical, written } of responses)
-      it(`${name} is written as the fixture says`, () => {
+      it(`${name} is written as in the fixture`, () => {
         assert.deepEqual(plain(dialect.write(deepFreeze(canonical), askFor(subject, false))), written);
       });
 
     for (const { title, response } of SAMPLES) {
       const whole = (said: ChatResponse = response) => plain(dialect.write(deepFreeze(said), askFor(subject, false)));
-      it(`write ${title} whole, twice the same`, () => {
+      it(`write ${title} as JSON, twice the same`, () => {
         assert.deepEqual(whole(), whole());
         assertUsage(format, whole(), format.usage.whole, response);
       });
       it(`stream ${title} in the order of the grammar`, () =>
         assertOrder(format, 'complete', streamed(chunksOf(response))));
-      it(`stream ${title} with the content of the whole response`, () => {
+      it(`stream ${title} with the content of the JSON response`, () => {
         const events = streamed(chunksOf(response));
         for (const { what, whole: paths, streamed: sources } of format.content) {
           const expected = joined(paths.flatMap((path) => valuesAt(whole(), path)));
           assert.equal(joined(valuesOf(events, sources)), expected, what);
         }
       });
-      it(`write ${title} with all that the model said, once`, () => {
+      it(`write ${title} with all content of the model, once`, () => {
         for (const { what, whole: paths, holds } of format.content)
           if (holds)
             assert.equal(
@@ -48,7 +48,7 @@ export function testWriting(subject: DialectSubject): void {
               what,
             );
       });
-      it(`stream ${title} beside another response, as it does alone`, () => {
+      it(`stream ${title} concurrently with another response, as it does alone`, () => {
         const [alone, other] = [chunksOf(response), chunksOf(INTERLEAVING.response)].map((chunks) =>
           deepFreeze(chunks),
         );
@@ -63,7 +63,7 @@ export function testWriting(subject: DialectSubject): void {
         two.end();
         assert.equal(frames.join('') + one.end(), expected);
       });
-      it(`stream ${title} with the usage of the whole response`, () => {
+      it(`stream ${title} with the usage of the JSON response`, () => {
         const last = streamed(chunksOf(response)).findLast(
           ({ value }) => valuesAt(value, format.usage.streamed).length > 0,
         );
@@ -90,7 +90,7 @@ export function testWriting(subject: DialectSubject): void {
     const { finish, id } = format;
     if (finish)
       for (const [reason, word] of Object.entries(finish.words))
-        it(`end with "${word}" where the model ended with ${reason}`, () => {
+        it(`end with "${word}" if the model ended with ${reason}`, () => {
           const [text, , , call] = SAMPLES as readonly [Sample, Sample, Sample, Sample];
           const { response: said } = reason === 'tool_calls' ? call : text;
           const choices = said.choices.map((choice) => ({ ...choice, finish_reason: reason as 'stop' }));
@@ -116,7 +116,7 @@ export function testWriting(subject: DialectSubject): void {
         assert.notDeepEqual(streamedFirst, streamedSecond, 'two streams have two ids');
       });
 
-    it('stream calls whose pieces come in turns in the order of the grammar', () => {
+    it('stream calls with interleaved pieces in the order of the grammar', () => {
       assertOrder(format, 'complete', streamed(INTERLEAVED));
     });
     it('stream a response that has only an end in the order of the grammar', () => {
@@ -125,7 +125,7 @@ export function testWriting(subject: DialectSubject): void {
     });
 
     for (const { title, response } of SAMPLES)
-      it(`end with one error, and nothing after it, wherever ${title} breaks off`, () => {
+      it(`end with one error, and nothing after it, wherever ${title} is interrupted`, () => {
         const chunks = chunksOf(response);
         for (let count = 0; count <= chunks.length; count++) {
           const stream = dialect.stream(askFor(subject, true));

@@ -53,11 +53,11 @@ export function testDialect(kit: DialectKit): void {
           assert.match(summary, /^[^\n]+$/);
         }
       });
-      it('counts tokens where it has a route for it', () => {
+      it('counts tokens if it has a route for it', () => {
         if (dialect.routes.some(({ action }) => action === 'count')) assert.equal(typeof dialect.count, 'function');
       });
-      it('keeps a connection alive with whole frames', () => assert.match(dialect.keepAlive, /\n$/));
-      it('writes nothing to the console, and asks the environment for nothing', () => watched(() => useAll(subject)));
+      it('keeps a connection alive with complete frames', () => assert.match(dialect.keepAlive, /\n$/));
+      it('writes nothing to the console, and reads no environment variable', () => watched(() => useAll(subject)));
     });
     testRequests(subject);
     testGarbage(subject);

@@ -88,13 +88,13 @@ export function testOperation(kit: OperationKit): void {
       return { response: (await definition.attempt(given as never)) as unknown, metered };
     };
 
-    it('has a schema that takes the samples, and refuses what is no request', () =>
+    it('has a schema that accepts the samples, and refuses an invalid request', () =>
       withOperation(({ name, request }) => {
         const check = createRequestSchemas([]).compile(name, request, 'the request');
         for (const sample of samples) assert.equal(check(sample.request), true, JSON.stringify(sample.request));
         for (const body of [null, 1, 'text', []]) assert.equal(check(body), false, JSON.stringify(body));
       }));
-    it('says what a request may come to, the same again, in whole units', () =>
+    it('returns the maximum usage of a request, repeatably, in whole units', () =>
       withOperation((definition) => {
         for (const { request } of samples) {
           const facts = { target: TARGET, offer: kit.offer ?? {}, model: undefined, price: undefined };
@@ -103,7 +103,7 @@ export function testOperation(kit: OperationKit): void {
           assertMetered(estimate());
         }
       }));
-    it('makes the response of what a vendor says, and meters it', () =>
+    it('builds the response from a vendor’s, and meters it', () =>
       withOperation(async (definition) => {
         for (const sample of samples) {
           const { response, metered } = await attempt(definition, sample.request, sample.vendor);
@@ -115,7 +115,7 @@ export function testOperation(kit: OperationKit): void {
           if (sample.units) assert.deepEqual(last.units, sample.units);
         }
       }));
-    it('works on two requests at once as on each alone', () =>
+    it('handles two concurrent requests like each alone', () =>
       withOperation(async (definition) => {
         const both = [...samples, ...samples].map((sample) => attempt(definition, sample.request, sample.vendor));
         const expected = [...samples, ...samples].map(({ response }) => response);
@@ -125,7 +125,7 @@ export function testOperation(kit: OperationKit): void {
         );
       }));
     for (const body of GARBAGE)
-      it(`takes ${JSON.stringify(body)} of a vendor for a failure, or for a response that it is`, () =>
+      it(`treats ${JSON.stringify(body)} of a vendor as a failure, or as a valid response`, () =>
         withOperation(async (definition) => {
           const [sample] = samples;
           const found = await attempt(definition, sample?.request ?? {}, body).catch((error: unknown) => error);
@@ -138,7 +138,7 @@ export function testOperation(kit: OperationKit): void {
           assert.ok(!isDeepStrictEqual(response, body) || definition.isResponse(body), 'garbage is passed on');
           assert.equal(definition.isResponse(response), true, 'what is made of garbage is no response');
         }));
-    it('fails with what the vendor, the network or the caller ended it with', () =>
+    it('fails with the error of the vendor, the network or the caller', () =>
       withOperation(async (definition) => {
         const [sample] = samples;
         for (const failure of [
@@ -147,7 +147,7 @@ export function testOperation(kit: OperationKit): void {
         ])
           await assert.rejects(attempt(definition, sample?.request ?? {}, undefined, failure as Error));
       }));
-    it('knows what is no response', () =>
+    it('detects an invalid response', () =>
       withOperation((definition) => {
         for (const value of [undefined, null, 1, 'text', []])
           assert.equal(definition.isResponse(value), false, JSON.stringify(value));

@@ -60,7 +60,7 @@ const SAMPLES: readonly Sample[] = [
 /** Paths of an operation that a provider does not offer, by the vendors' references. */
 const LACKS: Readonly<Record<string, string>> = { mistral: '/v1/audio/translations', together: '/v1/images/edits' };
 
-describe('operations beside chat', () => {
+describe('operations other than chat', () => {
   let vendor: ScriptedUpstream;
   let gateway: TestGateway;
   let says: object = {};
@@ -126,7 +126,7 @@ describe('operations beside chat', () => {
         });
     }
 
-  it('send documents to rerank as texts where the vendor takes nothing else', async () => {
+  it('send documents to rerank as texts if the vendor accepts nothing else', async () => {
     const rerank = SAMPLES.find(({ operation }) => operation === 'rerank');
     if (!rerank) throw new Error('no sample');
     says = rerank.vendor;
@@ -140,7 +140,7 @@ describe('operations beside chat', () => {
     expect(others[0]?.json()).to.deep.include({ documents });
   });
 
-  it('send images to edit as data URLs where the vendor takes no forms, and refuse a mask', async () => {
+  it('send images to edit as data URLs if the vendor accepts no forms, and refuse a mask', async () => {
     says = IMAGE;
     const edit = SAMPLES.find(({ path }) => path === '/v1/images/edits');
     if (!edit) throw new Error('no sample');
@@ -151,7 +151,7 @@ describe('operations beside chat', () => {
     expect([status, none.length, (body['error'] as { param: string }).param]).to.deep.equal([400, 0, 'mask']);
   });
 
-  it('say the size of an image as the vendor does, and tell what it does not take', async () => {
+  it('send the size of an image in the vendor’s form, and report unsupported fields', async () => {
     says = IMAGE;
     const wanted = { prompt: 'A beach', n: 2, size: '1536x1024', quality: 'high', response_format: 'b64_json' };
     const ask = async (provider: string, more: object = {}) => {
@@ -171,7 +171,7 @@ describe('operations beside chat', () => {
     expect(await ask('openai')).to.deep.equal([{ model: 'm', ...wanted }, null]);
   });
 
-  it('stand on their page with the providers that have them', () => {
+  it('are on their page with the providers that have them', () => {
     const said = [...PAGE.matchAll(/^\| `(\w+)` \| .+ \| (.+) \|$/gm)].map(([, operation, names]) => [
       operation,
       names,

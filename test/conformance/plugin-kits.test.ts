@@ -88,7 +88,7 @@ describe('the kit for policies', () => {
     [
       'leaks reasoning',
       { plugin: policy(hiding(['content', 'refusal', 'arguments'])), hides: ['orion'] },
-      /shows nobody "orion": it is seen streamed, in the reasoning/,
+      /hides "orion": it is seen streamed, in the reasoning/,
     ],
     [
       'leaks arguments of tools',
@@ -102,7 +102,7 @@ describe('the kit for policies', () => {
         plugin: policy((api) => api.hook('receive', (_call, response) => hideIn(response as ChatResponse))),
         hides: ['orion'],
       },
-      /the same whole and streamed/,
+      /the same with and without a stream/,
     ],
     [
       'never gives what it held back',
@@ -120,7 +120,7 @@ describe('the kit for policies', () => {
           }),
         ),
       },
-      /the same whole and streamed/,
+      /the same with and without a stream/,
     ],
     [
       'keeps the text of all streams in one place',
@@ -136,7 +136,7 @@ describe('the kit for policies', () => {
           }));
         }),
       },
-      /beside another one as it is alone/,
+      /concurrently with another one as it is alone/,
     ],
     [
       'throws what is no error of ours',
@@ -148,12 +148,12 @@ describe('the kit for policies', () => {
           ),
         ),
       },
-      /of hostile texts passes, or is refused with an error of ours/,
+      /of hostile texts passes, or is refused with a GatewayError/,
     ],
     [
       'makes a success of an error',
       { plugin: policy((api) => api.hook('error', () => ({ status: 200 }) as never)) },
-      /stay errors, with a code of ours/,
+      /stay errors, with a gateway code/,
     ],
     [
       'gives back nothing when the caller left',
@@ -174,7 +174,7 @@ describe('the kit for policies', () => {
     [
       'looks at the last message alone',
       { plugin: policy(refusing((text) => /orion"?\}\]$/i.test(text))), refuses: ['Orion'] },
-      /refused in whichever message it stands/,
+      /refused in any message/,
     ],
     [
       'repeats what it refuses',
@@ -184,7 +184,7 @@ describe('the kit for policies', () => {
     [
       'refuses what it lets pass',
       { plugin: policy(refusing((text) => text.includes('quiet'))), lets: ['A quiet day.'] },
-      /passes as it is: A quiet day\./,
+      /passes unchanged: A quiet day\./,
     ],
   ];
   for (const [what, kit, title] of WRONG)
@@ -225,11 +225,11 @@ describe('the kit for auth plugins', () => {
     [
       'compares the beginning alone',
       team((text) => Object.entries(KNOWN).find(([key]) => text.startsWith(key))?.[1]),
-      /with a wrong one is nobody/,
+      /with a wrong one is rejected/,
     ],
     ['takes any case', team((text) => known(text.toLowerCase())), /team-|is taken for/i],
     ['knows everybody', team(() => 'blue'), /is taken for/],
-    ['tells one for another', team((text) => known(text) && 'blue'), /is told, number 2: userId/],
+    ['tells one for another', team((text) => known(text) && 'blue'), /is identified, number 2: userId/],
     [
       'repeats the credential',
       team((text) => {
@@ -327,11 +327,11 @@ describe('the kit for operations', () => {
 
   let calls = 0;
   const WRONG: readonly (readonly [what: string, plugin: Plugin, title: RegExp, offer?: Offer])[] = [
-    ['takes anything for a request', plugin({ request: {} }), /refuses what is no request/],
+    ['takes anything for a request', plugin({ request: {} }), /refuses an invalid request/],
     [
       'estimates something else each time',
       plugin({ estimate: () => ({ units: { calls: calls++ }, cost: undefined }) }),
-      /the same again/,
+      /repeatably/,
     ],
     [
       'estimates half tokens',
@@ -358,7 +358,7 @@ describe('the kit for operations', () => {
       /what is made of garbage is no response/,
       { codec: { response: (body) => ({ scores: (body as { data?: unknown } | null)?.data }) } },
     ],
-    ['takes anything for a response', plugin({ isResponse: () => true }), /knows what is no response/],
+    ['takes anything for a response', plugin({ isResponse: () => true }), /detects an invalid response/],
     [
       'swallows an end',
       plugin({
@@ -367,7 +367,7 @@ describe('the kit for operations', () => {
           return own.codec.response(await sendForJson({ path: '/x' }).catch(() => ({ data: [] })));
         },
       }),
-      /fails with what the vendor, the network or the caller ended it with/,
+      /fails with the error of the vendor, the network or the caller/,
     ],
   ];
   for (const [what, one, title, with_] of WRONG)
@@ -415,7 +415,7 @@ describe('the kit for plugins of any kind', () => {
     [
       'is set up once only',
       policy((api) => (set++ === 0 ? api.hook('admit', () => undefined) : undefined)),
-      /each time to the same/,
+      /with the same result/,
     ],
     [
       'has a command that it does not name',
@@ -423,7 +423,7 @@ describe('the kit for plugins of any kind', () => {
       /`commands` does not name/,
     ],
     ['writes to the console', policy(() => console.log('here I am')), /nothing to the console/],
-    ['asks the environment', policy(() => void process.env['GUARD_TOKEN']), /the environment for nothing/],
+    ['asks the environment', policy(() => void process.env['GUARD_TOKEN']), /reads no environment variable/],
     ['has a name of its own kind', policy(() => undefined, { name: 'My Guard' }), /named in kebab-case/],
   ];
   for (const [what, plugin, title] of WRONG)

@@ -98,29 +98,35 @@ export async function setUpPlugin({ plugin, config = {} }: PluginKit): Promise<P
   const nothing = (): undefined => undefined;
   const none = (): readonly never[] => [];
   const api: Partial<Record<keyof WholeApi, unknown>> = {
-    ...{ instance: plugin.name, log, settings: SETTINGS, ledger: store.ledger, records: createRecordBook(store) },
-    ...{ stores: { ...store, kept: store.kept(plugin.name) }, redact: (text: string) => text },
-    ...{ upgrade: nothing, schema: nothing, use: nothing, personalData: nothing, allPersonalData: none },
-    ...{ figure: nothing, figures: none, watchStore: nothing, watchRefusals: nothing, announce: nothing },
-    ...{ offerSignIn: nothing, audit: async () => undefined, auditLog: async () => ({ entries: [] }) },
-    ...{ models: none, aliases: none, alias: nothing, useModelTable: nothing, limitOutput: nothing },
-    ...{ offers: () => new Map(), listModels: async () => [], routing: () => ({ targets: [], retries: {} }) },
-    ...{ keyv: (name: string) => store.keyv(name), share: (name: string) => store.keyv(name) },
-    ...{
-      shared: (name: string) => store.keyv(name),
-      gather: (_topic: string, read: () => unknown) => async () => [await read()],
-    },
-    ...{ keep: (_name: string, make: () => unknown) => make(), estimate: () => ({ units: {}, cost: undefined }) },
+    ...{ instance: plugin.name, log, settings: SETTINGS, redact: (text: string) => text },
+    ...{ upgrade: nothing, schema: nothing, use: nothing, keyv: (name: string) => store.keyv(name) },
+    keep: (_name: string, make: () => unknown) => make(),
     http: refuseNetwork,
     fetch: refuseNetwork,
-    call: refuseNetwork,
-    gateway: {
-      routing: async () => ({ targets: [], retries: {} }),
-      plugins: none,
-      reloads: nothing,
-      reloadProblem: nothing,
+    stores: {
+      ...{ ...store, kept: store.kept(plugin.name), personalData: nothing },
+      ...{ share: (name: string) => store.keyv(name), shared: (name: string) => store.keyv(name) },
     },
-    catalog: createCatalog(new Map()),
+    models: {
+      ...{ list: none, aliases: none, alias: nothing, offers: () => new Map(), listAtProvider: async () => [] },
+      ...{ routing: () => ({ targets: [], retries: {} }), catalog: createCatalog(new Map()), call: refuseNetwork },
+    },
+    books: {
+      ...{ ledger: store.ledger, records: createRecordBook(store), limitOutput: nothing },
+      estimate: () => ({ units: {}, cost: undefined }),
+    },
+    operators: {
+      ...{ figure: nothing, figures: none, watchStore: nothing, watchRefusals: nothing, announce: nothing },
+      ...{ offerSignIn: nothing, audit: async () => undefined, auditLog: async () => ({ entries: [] }) },
+      ...{ allPersonalData: none, useModelTable: nothing },
+      gather: (_topic: string, read: () => unknown) => async () => [await read()],
+      gateway: {
+        routing: async () => ({ targets: [], retries: {} }),
+        plugins: none,
+        reloads: nothing,
+        reloadProblem: nothing,
+      },
+    },
     provider: () => void others.push('provider'),
     offer: (operation: string) => void others.push(`offer ${operation}`),
     operation: ({ name }: { readonly name: string }) => void others.push(`operation ${name}`),

@@ -41,7 +41,7 @@ export function testDefinition(kit: PluginKit, use: (subject: PluginSubject) => 
       assert.equal(plugin.apiVersion, 1);
       assert.match(plugin.name, /^[a-z][a-z0-9-]{0,39}$/);
     });
-    it('has a schema of its options that takes those of the kit and refuses unknown ones', () => {
+    it('has a schema of its options that accepts those of the kit and refuses unknown ones', () => {
       const check = configCheck(plugin);
       assert.equal(check(structuredClone(config)), undefined);
       assert.ok(
@@ -58,11 +58,11 @@ export function testDefinition(kit: PluginKit, use: (subject: PluginSubject) => 
         'options without a description',
       );
     });
-    it('is set up as often as it is asked, each time to the same', async () => {
+    it('can be set up repeatedly, with the same result', async () => {
       const [first, second] = [await subjectOf(registeredBy), await subjectOf(registeredBy)];
       assert.deepEqual(second, first);
     });
-    it('says of its commands what it registers', () =>
+    it('registers its declared commands', () =>
       subjectOf(({ commands }) => {
         const said = (plugin.commands ?? []).map(({ name }) => name);
         assert.deepEqual(
@@ -78,7 +78,7 @@ export function testDefinition(kit: PluginKit, use: (subject: PluginSubject) => 
           assert.match(summary, /^[^\n]+$/, path);
         }
       }));
-    it('writes nothing to the console, and asks the environment for nothing', () =>
+    it('writes nothing to the console, and reads no environment variable', () =>
       watchedAsync(() =>
         subjectOf(async (subject) => {
           try {

@@ -70,7 +70,7 @@ export function testPolicy(kit: PolicyKit): void {
     testCallers(kit);
 
     describe('errors', () => {
-      it('stay errors, with a code of ours, whatever the provider said', () =>
+      it('stay errors, with a gateway code, for any error of the provider', () =>
         withPolicy(kit, async (subject) => {
           for (const code of Object.keys(ERRORS) as readonly ErrorCode[])
             for (const message of HOSTILE_ERRORS)
@@ -88,7 +88,7 @@ export function testPolicy(kit: PolicyKit): void {
 
     describe('the end of a call', () => {
       for (const status of ['ok', 'error', 'aborted'] as const)
-        it(`gives back what was taken for it, when it ended as "${status}"`, () =>
+        it(`releases its resources, when it ended as "${status}"`, () =>
           withPolicy(kit, async (subject) => {
             const first = await admit(subject, callOf(requestOf(HARMLESS), { id: 'call_0' }), status);
             for (let at = 1; at < 5; at++) {
@@ -97,7 +97,7 @@ export function testPolicy(kit: PolicyKit): void {
               assert.equal(codeOf(again), codeOf(first), `call ${at + 1} after ${at} that have ended`);
             }
           }));
-      it('is taken without a throw also where nothing was admitted', () =>
+      it('causes no error, also if nothing was admitted', () =>
         withPolicy(kit, async (subject) => {
           for (const { handler } of subject.hooksOf('finish'))
             await handler(callOf(requestOf(HARMLESS)), outcomeOf('aborted'));
@@ -113,7 +113,7 @@ function testWholeAndStreamed(kit: PolicyKit): void {
 
   describe('a response', () => {
     for (const place of PLACES)
-      it(`with something to say in ${place.where} is the same whole and streamed, however it is cut`, () =>
+      it(`with text in ${place.where} is the same with and without a stream, however it is split`, () =>
         withPolicy(kit, async (subject) => {
           for (const text of texts) {
             const response = responseOf('m', place.choices(text));
@@ -127,7 +127,7 @@ function testWholeAndStreamed(kit: PolicyKit): void {
           }
         }));
     for (const text of lets)
-      it(`passes as it is: ${text.slice(0, 60)}`, () =>
+      it(`passes unchanged: ${text.slice(0, 60)}`, () =>
         withPolicy(kit, async (subject) => {
           for (const place of PLACES) {
             const response = responseOf('m', place.choices(text));
@@ -135,7 +135,7 @@ function testWholeAndStreamed(kit: PolicyKit): void {
           }
         }));
     for (const text of hides)
-      it(`shows nobody ${JSON.stringify(text.slice(0, 60))}`, () =>
+      it(`hides ${JSON.stringify(text.slice(0, 60))}`, () =>
         withPolicy(kit, async (subject) => {
           for (const place of PLACES) {
             const response = responseOf('m', place.choices(`So ${text} it is.`));
@@ -151,7 +151,7 @@ function testWholeAndStreamed(kit: PolicyKit): void {
           const log = subject.logged.join('\n').toLowerCase();
           assert.ok(!log.includes(JSON.stringify(text.toLowerCase()).slice(1, -1)), 'the log repeats the text');
         }));
-    it('keeps its end and usage, and the heads of its chunks', () =>
+    it('keeps its end and usage, and the metadata of its chunks', () =>
       withPolicy(kit, async (subject) => {
         const response = responseOf('m', [{ content: HARMLESS }]);
         const changed = await orRefusal(() => receive(subject, response));
@@ -166,7 +166,7 @@ function testWholeAndStreamed(kit: PolicyKit): void {
           assert.ok(Array.isArray(chunk.choices), 'a chunk has choices');
         }
       }));
-    it('is streamed beside another one as it is alone', () =>
+    it('is streamed concurrently with another one as it is alone', () =>
       withPolicy(kit, async (subject) => {
         const streams = [HARMLESS, 'Quite another text, of another call.'].map((text) =>
           chunksOf(responseOf('m', [{ content: text }]), 2),
@@ -186,7 +186,7 @@ function testWholeAndStreamed(kit: PolicyKit): void {
         for (const [at, { transforms, out }] of both.entries())
           assert.deepEqual(contentOf([...out, ...(await endAll(transforms))]), contentOf(alone[at]?.chunks ?? []));
       }));
-    it('that is broken off throws nothing later', () =>
+    it('that is interrupted throws nothing later', () =>
       withPolicy(kit, async (subject) => {
         const controller = new AbortController();
         const call = callOf(requestOf(HARMLESS, true), { signal: controller.signal });
@@ -195,7 +195,7 @@ function testWholeAndStreamed(kit: PolicyKit): void {
         controller.abort(new Error('the caller left'));
         for (const { handler } of subject.hooksOf('finish')) await handler(call, outcomeOf('aborted'));
       }));
-    it('of hostile texts is changed, or refused with an error of ours', () =>
+    it('of hostile texts is changed, or refused with a GatewayError', () =>
       withPolicy(kit, async (subject) => {
         for (const text of HOSTILE)
           for (const place of PLACES) {
@@ -212,13 +212,13 @@ function testCallers(kit: PolicyKit): void {
   const { refuses = [], lets = [] } = kit;
 
   describe('a request', () => {
-    it('of hostile texts passes, or is refused with an error of ours', () =>
+    it('of hostile texts passes, or is refused with a GatewayError', () =>
       withPolicy(kit, async (subject) => {
         for (const text of HOSTILE)
           for (const messages of messagesOf(text)) await orRefusal(() => enter(subject, messages));
       }));
     for (const text of refuses)
-      it(`with ${JSON.stringify(text.slice(0, 60))} is refused in whichever message it stands, and not repeated`, () =>
+      it(`with ${JSON.stringify(text.slice(0, 60))} is refused in any message, and not repeated`, () =>
         withPolicy(kit, async (subject) => {
           for (const messages of messagesOf(text)) {
             const where = JSON.stringify(messages).slice(0, 200);
@@ -230,7 +230,7 @@ function testCallers(kit: PolicyKit): void {
           assert.ok(!subject.logged.join('\n').includes(JSON.stringify(text).slice(1, -1)), 'the log repeats the text');
         }));
     for (const text of lets)
-      it(`passes as it is: ${text.slice(0, 60)}`, () =>
+      it(`passes unchanged: ${text.slice(0, 60)}`, () =>
         withPolicy(kit, async (subject) => {
           for (const messages of messagesOf(text)) {
             const { request } = await enter(subject, messages);

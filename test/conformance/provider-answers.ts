@@ -53,7 +53,7 @@ export function testAnswers(subject: ProviderSubject): void {
   if (!chat) return;
   const read = ({ text }: Fixture) => chat.response(JSON.parse(text), CALL);
 
-  describe('an answer', () => {
+  describe('a response', () => {
     const answers = fixtures('chat', '.json');
     it('is among the fixtures', () => {
       assert.ok(answers.length > 0, 'put a chat.json of the vendor’s bytes into the fixtures');

@@ -47,8 +47,8 @@ export function testEffects({ provider, kit }: ProviderSubject): void {
   const send = (model: string, fields: object): HttpRequest =>
     chat.request({ messages, model, ...fields } as ChatRequest, { ...CALL, model });
 
-  describe('what a caller can make the vendor do', () => {
-    it('is declared in `effects`, `{}` where nothing is', () => {
+  describe('an effect at the vendor', () => {
+    it('is declared in `effects`, `{}` if there are none', () => {
       assert.ok(effects, 'the provider has `effects`');
       for (const model of models)
         for (const [field, rules] of Object.entries(effectsOf(model) ?? {}))
@@ -63,7 +63,7 @@ export function testEffects({ provider, kit }: ProviderSubject): void {
     });
 
     for (const [field, value] of Object.entries(ACTING))
-      it(`is declared of ${field}, if that is sent`, () => {
+      it(`is declared for ${field}, if that is sent`, () => {
         for (const model of models) {
           const body = sentOf(() => send(model, { [field]: value }));
           if (body && field in body && JSON.stringify(body).includes(JSON.stringify(value).slice(1, -1)))
@@ -77,10 +77,10 @@ export function testEffects({ provider, kit }: ProviderSubject): void {
 
   const known = (table?.variants ?? []).filter(({ example }) => Object.keys(example).length === 1);
   if (known.length === 0) return;
-  describe('a model that nobody knows yet', () => {
+  describe('an unknown model', () => {
     const unknown = kit.unknownModel ?? CALL.model;
     for (const { when, example } of known)
-      it(`is sent no field that others do not get: ${when}`, () => {
+      it(`gets no field that other models do not accept: ${when}`, () => {
         for (const field of NOT_OF_ALL) {
           const { value, beside = {} } = SAMPLES[field] ?? {};
           const [sent, plain] = [{ ...beside, [field]: value }, beside].map((fields) =>

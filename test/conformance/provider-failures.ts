@@ -14,8 +14,8 @@ export const OPENAI_ERROR =
 const ROWS = ['errors', 'retry hints', 'failures in streams', 'failures with status 200'] as const;
 
 /**
- * Tests failures with status 200: the recorded ones, and each of the vendor's error bodies in place of a response and
- * as an event of a stream.
+ * Tests failures with status 200: the recorded ones, and each of the vendor's error bodies. A body is sent in place of
+ * a response, and as an event of a stream.
  */
 export function testFailures(subject: ProviderSubject): void {
   const { describe, it } = findRunner();
@@ -31,7 +31,7 @@ export function testFailures(subject: ProviderSubject): void {
   const event = kit.errorEvent ?? OPENAI_ERROR;
   const bodies = [...errorBodies(fixtures('errors', '.json')), { name: 'the error event of its streams', body: event }];
 
-  describe('a failure where a success was due', () => {
+  describe('a failure in place of a success', () => {
     for (const fixture of fixtures('failure', '.json')) {
       shows('failures with status 200', `is a failure: ${fixture.name}`, () => {
         assertFailure(() => chat.response(JSON.parse(fixture.text), CALL), fixture);

@@ -199,7 +199,7 @@ const WRONG: readonly (readonly [what: string, plugin: Plugin<object, 'provider'
   [
     'takes its options from the environment',
     acme({}, ({ baseUrl }) => ({ baseUrl: process.env['ACME_URL'] ?? baseUrl })),
-    /the environment for nothing/,
+    /reads no environment variable/,
   ],
 ];
 

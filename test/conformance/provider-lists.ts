@@ -29,7 +29,7 @@ export function testLists(subject: ProviderSubject): void {
   } else {
     describe('embeddings', () => {
       const input = { model: CALL.model, input: ['one', 'two'] };
-      it('ask for the texts and the model', () => {
+      it('contain the texts and the model', () => {
         const sent = JSON.stringify(embed.request(input, CALL));
         for (const words of ['one', 'two', CALL.model]) assert.ok(sent.includes(words));
       });
@@ -64,7 +64,7 @@ export function testLists(subject: ProviderSubject): void {
     lacks('model list');
   } else {
     describe('the list of models', () => {
-      it('is asked for with GET, below the base URL', () => {
+      it('is requested with GET, below the base URL', () => {
         const { method = 'GET', path } = listModels.request();
         assert.equal(method, 'GET');
         assert.match(path, /^\//);
@@ -78,7 +78,7 @@ export function testLists(subject: ProviderSubject): void {
           if (expected) assertIncludes({ ids }, expected);
         });
       }
-      it('is empty for an answer that is none', () => {
+      it('is empty for an invalid response', () => {
         for (const body of [null, 'no', {}, { data: null }, [null, {}]])
           assert.deepEqual(listModels.response(body), []);
       });

@@ -119,7 +119,7 @@ export function testMessages({ name, provider: { chat } }: ProviderSubject): voi
     }
 
     for (const [whose, ids] of FOREIGN_IDS) {
-      it(`gives tools’ calls and results the same short ids where they have ${whose}`, () => {
+      it(`gives tools’ calls and results the same short ids if they have ${whose}`, () => {
         const messages: ChatMessage[] = [
           { role: 'user', content: 'Weather?' },
           { role: 'assistant', content: null, tool_calls: ids.map((id) => call(id, 'PARIS')) },

@@ -53,14 +53,14 @@ export function testPublishedFields({ provider: { chat, fields: table }, fixture
   };
 
   describe('a field of the vendor’s published schema', () => {
-    it('is named with its source and date', () => {
+    it('has a source and a date', () => {
       const { source, date } = readObject(parseJson(published.text));
       assert.ok(typeof source === 'string' && typeof date === 'string' && names.length > 0);
     });
 
     for (const field of names) {
       if (OWN.has(field)) continue;
-      it(`is sent, or the table says why not: ${field}`, () => {
+      it(`is sent, or the table has the reason why not: ${field}`, () => {
         const rule = table.fields[field];
         if (rule?.rule === 'refused' || rule?.rule === 'emulated') return assertReason(field, rule);
         const sample = SAMPLES[field];

@@ -29,13 +29,13 @@ export function testRequests({ name, provider }: ProviderSubject): void {
   const translate = (fields: object) => chat.request({ model: CALL.model, messages, ...fields }, CALL);
 
   describe('a chat request', () => {
-    it('goes to a path below the base URL and holds no key', () => {
+    it('goes to a path below the base URL and contains no key', () => {
       const request = translate({ temperature: 0.5 });
       assert.match(request.path, /^\/[^\s#]*$/);
       assert.ok(!request.path.includes('..') && !JSON.stringify(request).includes(SECRET));
     });
 
-    it('is the same when it is made again, and leaves its input alone', () => {
+    it('is repeatable, and does not modify its input', () => {
       const fields = allFields(table.fields);
       const input = deepFreeze({ model: CALL.model, messages: structuredClone(messages), ...fields });
       const make = () => outcomeOf(() => chat.request(input as unknown as ChatRequest, CALL));
@@ -48,12 +48,12 @@ export function testRequests({ name, provider }: ProviderSubject): void {
       assert.ok(!JSON.stringify([request.path, request.body]).includes('an/alias'));
     });
 
-    it('takes null for absent', () => {
+    it('treats null as absent', () => {
       const nothing = Object.fromEntries(Object.keys(SAMPLES).map((field) => [field, null]));
       assert.deepEqual(toJson(translate(nothing)), toJson(translate({})));
     });
 
-    it('asks for a stream when the call is one', () => {
+    it('requests a stream if the call is one', () => {
       const streamed = chat.request({ model: CALL.model, messages, stream: true }, streamCall());
       assert.notDeepEqual(toJson(streamed), toJson(translate({ stream: false })));
     });

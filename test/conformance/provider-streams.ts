@@ -58,7 +58,7 @@ export function testStreams(subject: ProviderSubject): void {
           assert.ok(outcome.choices.every((choice) => choice.finish_reason !== null));
         },
       );
-      it(`is declared over by \`progress\`, with nothing of value behind that: ${fixture.name}`, () => {
+      it(`is declared complete by \`progress\`, with nothing relevant after that: ${fixture.name}`, () => {
         const { chunks, progress } = decodeDeclared(provider, new TextEncoder().encode(fixture.text));
         assert.ok(
           progress !== undefined,

@@ -46,16 +46,16 @@ export function testProvider(kit: ProviderKit): void {
         assert.deepEqual([kit.plugin.kind, kit.plugin.apiVersion, provider.specVersion], ['provider', 1, 1]);
         assert.match(name, /^[a-z][a-z0-9-]{0,39}$/);
       });
-      it('takes the options of every provider, and no unknown ones', () => {
+      it('accepts the options of every provider, and no unknown ones', () => {
         const check = configChecker(kit.plugin.configSchema ?? {});
         assert.ok(check({ ...kit.config, apiKey: SECRET, models: ['m'], prices: { '*': { input: 1, output: 2 } } }));
         assert.ok(!check({ ...kit.config, apiKye: SECRET }));
       });
-      it('is set up without a key: it answers "not configured" until there is one', () => {
+      it('is set up without a key: it is "not configured" until there is one', () => {
         const { credential } = setUpProvider(kit.plugin, { ...kit.config });
         assert.equal(credential?.value, undefined);
       });
-      it('keeps its key for the credential alone', () => {
+      it('uses its key only in the credential', () => {
         const { credential, ...rest } = provider;
         assert.equal(credential?.value, SECRET);
         assert.ok(!JSON.stringify(rest).includes(SECRET));
@@ -64,11 +64,11 @@ export function testProvider(kit: ProviderKit): void {
         assert.match(new URL(provider.baseUrl).protocol, /^https?:$/);
         assert.ok(!provider.baseUrl.endsWith('/'));
       });
-      it('goes to the base URL that the configuration names', () => {
+      it('uses the configured base URL', () => {
         const { baseUrl } = setUpProvider(kit.plugin, { ...kit.config, baseUrl: 'https://relay.example/v1/' });
         assert.match(baseUrl, /^https:\/\/relay\.example(\/v1)?$/);
       });
-      it('writes nothing to the console, and asks the environment for nothing', () => watched(() => useAll(subject)));
+      it('writes nothing to the console, and reads no environment variable', () => watched(() => useAll(subject)));
     });
     testRequests(subject);
     testEffects(subject);

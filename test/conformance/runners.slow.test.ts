@@ -57,7 +57,7 @@ describe('the kits under vitest, without globals', () => {
     );
   });
 
-  it('run for every kind, and fail where a plugin is wrong', async function () {
+  it('run for every kind, and fail for a defective plugin', async function () {
     this.timeout(600_000);
     const program = [path.join(programsOf('vitest'), 'vitest'), 'run', '--reporter=json'];
     const { stdout, stderr } = await runProgram(program, { cwd: folder, env: process.env, withinMs: 540_000 });

@@ -87,7 +87,7 @@ export function testSecrets(kit: SecretsKit): void {
     if (!Array.isArray(kit.right) || kit.right.length === 0)
       throw new Error('the kit’s `right` is empty: give at least one secret that there is, { name, text }');
     testDefinition(kit);
-    it('reads what there is, and says when it is to be read anew', () =>
+    it('reads existing secrets, with the time of the next read', () =>
       withManager(kit, async ({ read }) => {
         for (const { name, text } of kit.right) {
           const { text: found, againMs } = await read(name);
@@ -95,7 +95,7 @@ export function testSecrets(kit: SecretsKit): void {
           assert.ok(againMs === undefined || againMs > 0, `${name}: againMs is ${againMs}`);
         }
       }));
-    it('reads them at once as one after the other', () =>
+    it('reads them concurrently as in sequence', () =>
       withManager(kit, async ({ read }) => {
         const found = await Promise.all([...kit.right, ...kit.right].map(({ name }) => read(name)));
         assert.deepEqual(
@@ -103,7 +103,7 @@ export function testSecrets(kit: SecretsKit): void {
           [...kit.right, ...kit.right].map(({ text }) => text),
         );
       }));
-    it('writes nothing to the console, asks the environment for nothing, and shows no secret in an address', () =>
+    it('writes nothing to the console, reads no environment variable, and shows no secret in a URL', () =>
       withManager(kit, ({ read, manager, logged }) =>
         watchedAsync(async () => {
           for (const { name } of kit.right) await read(name);
@@ -111,11 +111,11 @@ export function testSecrets(kit: SecretsKit): void {
           assertHides(logged.join(' '), secretsOf(kit), 'the log');
         }),
       ));
-    it('says why there is none, without a secret', () =>
+    it('gives the reason for a missing one, without a secret', () =>
       withManager(kit, async ({ failure, logged }) => {
         for (const name of kit.missing) assertSaysWhy(kit, await failure(name), logged, name);
       }));
-    it('takes references that are wrong without a secret in what it says, and asks no other place', () =>
+    it('handles wrong references without a secret in its messages, and contacts no other host', () =>
       withManager(kit, async ({ read, manager, logged }) => {
         for (const { name } of kit.right) await read(name);
         const origins = new Set(manager.requests.map(({ url }) => new URL(url).origin));
@@ -137,7 +137,7 @@ export function testSecrets(kit: SecretsKit): void {
             subject.respond = () => answer;
             for (const { name } of kit.right) assertSaysWhy(kit, await subject.failure(name), subject.logged, name);
           }));
-      it('that is cut before its end is an Error with the reason, without a secret', () =>
+      it('that is interrupted is an Error with the reason, without a secret', () =>
         withManager(kit, async (subject) => {
           let isCut = false;
           subject.respond = (request) => {
@@ -152,7 +152,7 @@ export function testSecrets(kit: SecretsKit): void {
             else assert.ok(!isCut, `${name}: a part of a response is taken for all of it`);
           }
         }));
-      it('that never responds is left in time', () =>
+      it('that never responds is abandoned in time', () =>
         withManager(kit, async (subject) => {
           subject.respond = () => undefined;
           subject.manager.hurry(50);

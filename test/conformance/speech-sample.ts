@@ -57,12 +57,12 @@ export function testSample(kit: SpeechKit, sample: SpeechSample): void {
   const how = `${format}${stream ? '' : ', not streamed'}`;
   let whole: Buffer | undefined;
 
-  it(`gives the sound (${how})`, async () => {
+  it(`returns the sound (${how})`, async () => {
     whole = await listen(kit, sample, [body]);
     assert.ok(whole.length > 500, 'there is sound');
   });
 
-  it(`gives the same sound byte by byte and in random pieces (${how})`, async () => {
+  it(`returns the same sound byte by byte and in random pieces (${how})`, async () => {
     const expected = whole ?? (await listen(kit, sample, [body]));
     assert.ok(sameSound(await listen(kit, sample, cut(body, 1)), expected, format));
     for (const size of [2, 3, 7, 64, 1000]) {
@@ -70,11 +70,11 @@ export function testSample(kit: SpeechKit, sample: SpeechSample): void {
     }
   });
 
-  it(`never takes an empty answer for a sound (${how})`, async () => {
+  it(`never accepts an empty response as sound (${how})`, async () => {
     await assert.rejects(listen(kit, sample, []), isFailure);
   });
 
-  it(`never takes text or HTML with a good status for a sound (${how})`, async () => {
+  it(`never accepts text or HTML with a success status as sound (${how})`, async () => {
     for (const [type, text] of [
       ['text/html', '<html>Bad gateway</html>'],
       ['application/json', '{"message":"quota"}'],
@@ -86,7 +86,7 @@ export function testSample(kit: SpeechKit, sample: SpeechSample): void {
   });
 
   if (errorEvent)
-    it(`ends with the error that the vendor sends in the middle of it, or instead of a sound (${how})`, async () => {
+    it(`ends with the error that the vendor sends in the middle of a sound, or instead of it (${how})`, async () => {
       const event = Buffer.from(errorEvent.event);
       const middle = body.indexOf('\n\n') + 2;
       assert.ok(middle > 1 && middle < body.length, 'the sample has several events');
@@ -100,7 +100,7 @@ export function testSample(kit: SpeechKit, sample: SpeechSample): void {
     });
 
   if (!tellsCuts) return;
-  it(`ends with an error wherever the answer is cut (${how})`, async () => {
+  it(`ends with an error wherever the response is truncated (${how})`, async () => {
     const step = Math.max(1, Math.floor(body.length / 40));
     for (let length = 1; length < body.length - 2; length += step) {
       const outcome = await listen(kit, sample, [body.subarray(0, length)]).then(

@@ -31,13 +31,13 @@ export function testSpeech(kit: SpeechKit): void {
     requirePlugin(kit.plugin, 'tts');
     for (const sample of kit.samples) testSample(kit, sample);
 
-    it('writes nothing to the console, and asks the environment for nothing', () =>
+    it('writes nothing to the console, and reads no environment variable', () =>
       watchedAsync(async () => {
         await translate(kit, { text: TEXT }).catch(() => undefined);
         for (const { status, body, headers = {} } of kit.errors) (await load(kit)).error(status, body, headers);
       }));
 
-    it('translates the same request to the same thing, and leaves it as it was', async () => {
+    it('translates the same request to the same result, and does not modify it', async () => {
       const vendor = await load(kit);
       for (const format of vendor.formats) {
         const { input, model } = checkSpeech(vendor, deepFreeze({ text: TEXT, format }));
@@ -59,7 +59,7 @@ export function testSpeech(kit: SpeechKit): void {
       assert.ok(!decodeURIComponent(told).includes('Good morning'));
     });
 
-    it('keeps hostile voices and models inside their place in the URL', async () => {
+    it('escapes hostile voices and models in the URL', async () => {
       const vendor = await load(kit);
       const { input, model } = checkSpeech(vendor, { text: TEXT });
       const pathOf = (voice: string, named: string) =>
@@ -78,7 +78,7 @@ export function testSpeech(kit: SpeechKit): void {
       }
     });
 
-    it('refuses options it does not have, by name', async () => {
+    it('refuses unsupported options, by name', async () => {
       await assert.rejects(translate(kit, { text: TEXT, options: { callback: 'http://evil.example' } }), (error) =>
         refuses(error, 'invalid_request', 'options.callback'),
       );
@@ -108,7 +108,7 @@ export function testSpeech(kit: SpeechKit): void {
       });
     }
 
-    it('makes something of an error whatever its body is', async () => {
+    it('classifies an error with any body', async () => {
       const vendor = await load(kit);
       for (const body of [
         '',
@@ -131,7 +131,7 @@ export function testSpeech(kit: SpeechKit): void {
 
     const { voices } = kit;
     if (voices) {
-      it('lists voices from the vendor’s response, and none from nonsense', async () => {
+      it('lists voices from the vendor’s response, and none from an invalid one', async () => {
         const listFrom = async (body: unknown) => {
           const { listVoices } = await load(kit, fakeHttp(body));
           assert.ok(listVoices, 'it has listVoices');
@@ -142,7 +142,7 @@ export function testSpeech(kit: SpeechKit): void {
           assert.deepEqual(await listFrom(nonsense), []);
       });
 
-      it('asks for the list at its own host, with the key in a header only', async () => {
+      it('requests the list from its own host, with the key in a header only', async () => {
         const asked: { url: string; headers: object }[] = [];
         const vendor = await load(kit, fakeHttp(voices.body, asked));
         await vendor.listVoices?.();

@@ -51,11 +51,11 @@ describe('the normal form of a chat request', () => {
   }
 
   for (const role of ['system', 'developer', 'user', 'assistant'])
-    it(`G2: a ${role} message with \`content: []\` says nothing`, () => {
+    it(`G2: a ${role} message with \`content: []\` is empty`, () => {
       expect(message({ role, content: [] })).to.deep.equal({ role, content: '' });
     });
 
-  it('G2: an assistant’s `content: []` beside its calls is null', () => {
+  it('G2: an assistant’s `content: []` with calls is null', () => {
     const calls = [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }];
     expect(message({ role: 'assistant', content: [], tool_calls: calls })).to.deep.equal({
       ...{ role: 'assistant', content: null, tool_calls: calls },
@@ -120,7 +120,7 @@ describe('the normal form of a chat request', () => {
       expect(words).to.include('has no');
     });
 
-  it('G2: what only qualifies an empty list goes with it', () => {
+  it('G2: fields that only qualify an empty list are removed with it', () => {
     expect(normal({ tools: [], tool_choice: 'auto', parallel_tool_calls: true })).to.deep.equal({
       model: 'm',
       messages: [HI],
@@ -129,7 +129,7 @@ describe('the normal form of a chat request', () => {
     expect(normal({ functions: [], tools: [TOOL], tool_choice: 'required' })).to.include({ tool_choice: 'required' });
   });
 
-  it('keeps what one walk has found in a frozen request', () => {
+  it('caches the facts of a frozen request', () => {
     const request = { model: 'm', messages: [{ ...HI, name: null }], tools: [] } as unknown as ChatRequest;
     const { inputTokens } = factsOf(request, true);
     const facts = factsOf(normalChat(request));

@@ -26,7 +26,7 @@ describe('budgets in the configuration', () => {
     ]);
   });
 
-  it('belong to a plan too, named by what they are unless they have a name', async () => {
+  it('belong to a plan too, with a default name from their fields', async () => {
     const { plans } = await checkText(
       'providers: { acme: {} }\nplans: { free: { rpm: 5, budgets: [{ amount_usd: 2, every: day }, { name: m, amount_usd: 9, every: month, provider: acme }] } }\n',
     );

@@ -13,7 +13,7 @@ interface WptCase {
 
 describe('sse', () => {
   describe('reading', () => {
-    it('gives the events that bytes complete, in batches', () => {
+    it('returns the events that bytes complete, in batches', () => {
       const reader = createEventReader();
       expect(data(reader.push(Buffer.from('data: 1\n\ndata: 2\n\nda')))).to.deep.equal(['1', '2']);
       expect(data(reader.push(Buffer.from('ta: 3\n')))).to.deep.equal([]);
@@ -45,12 +45,12 @@ describe('sse', () => {
       });
     }
 
-    it('makes U+FFFD of invalid bytes and goes on', () => {
+    it('replaces invalid bytes by U+FFFD and continues', () => {
       const wire = Buffer.concat([Buffer.from('data: a'), Buffer.from([0xff, 0xc3]), Buffer.from('b\n\ndata: c\n\n')]);
       expect(data(readAt(wire, []))).to.deep.equal(['a\ufffd\ufffdb', 'c']);
     });
 
-    it('keeps code points whole wherever they are split', () => {
+    it('keeps code points intact wherever they are split', () => {
       const text = 'data: {"content":"é 😀 中 \u{1F468}\u200d\u{1F469}"}\n\n';
       const wire = Buffer.from(`\ufeff${text}`);
       for (let at = 0; at <= wire.length; at++) {
@@ -58,7 +58,7 @@ describe('sse', () => {
       }
     });
 
-    it('gives the same events for every split of any stream', () => {
+    it('returns the same events for every split of any stream', () => {
       const line = fc.constantFrom(
         'data: x',
         'data:é😀',
@@ -86,7 +86,7 @@ describe('sse', () => {
       ['of endless lines', Array(40).fill('data: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n')],
       ['in one piece', [`data: ${'x'.repeat(1001)}\n\n`]],
     ] as const) {
-      it(`gives up on an event that is too long: ${what}`, () => {
+      it(`rejects an overlong event: ${what}`, () => {
         const reader = createEventReader({ maxEventLength: 1000 });
         expect(() => {
           for (const chunk of chunks) reader.push(Buffer.from(chunk));

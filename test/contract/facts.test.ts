@@ -23,7 +23,7 @@ const asking = (part: object): ChatRequest => ({
 });
 
 describe('the walk over a request', () => {
-  it('freezes everything and keeps the facts of what a later request shares', () => {
+  it('freezes everything and reuses the facts of parts that a later request shares', () => {
     const request: ChatRequest = {
       model: 'm',
       messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }],
@@ -38,7 +38,7 @@ describe('the walk over a request', () => {
     expect(factsOf({ ...request, model: 'other' }).inputTokens).to.equal(facts.inputTokens);
   });
 
-  it('leaves a request that may still change as it is, and looks at it anew', () => {
+  it('does not freeze a request that may still change, and reads it again', () => {
     const messages = [{ role: 'user' as const, content: 'Hi' }];
     const request = { model: 'm', messages };
     const before = factsOf(request).inputTokens;
@@ -57,7 +57,7 @@ describe('the walk over a request', () => {
     );
   });
 
-  it('does not recurse, and ends where a request holds itself', () => {
+  it('does not recurse, and ends for a circular request', () => {
     let deep: object = {};
     for (let level = 0; level < 100_000; level += 1) deep = { deep };
     expect(factsOf({ model: 'm', messages: [], deep }).inputTokens).to.be.above(100_000);
@@ -66,14 +66,14 @@ describe('the walk over a request', () => {
     expect(() => factsOf({ model: 'm', messages: [], circle })).to.throw('holds too many values, or itself');
   });
 
-  it('takes the facts of a chat body while it is read: nothing is looked through again', () => {
+  it('collects the facts of a chat body while it is read, without a second pass', () => {
     const body = JSON.parse('{"model":"m","messages":[{"role":"user","content":"Hi \\u00e9"}]}') as ChatRequest;
     takeBody(body, true, { isChat: true });
     expect(Object.isFrozen(body.messages[0])).to.equal(true);
     expect(factsOf(body)).to.equal(factsOf(body)).and.to.include({ inputTokens: 6 });
   });
 
-  it('finds what a chat body must not hold at its place', () => {
+  it('finds forbidden parts of a chat body with their places', () => {
     for (const [json, param] of [
       ['{"messages":[{"role":"user","content":"\\ud800"}]}', 'messages[0].content'],
       ['{"messages":[{"role":"user","content":[{"type":"text","text":"\\udc00"}]}]}', 'messages[0].content[0].text'],
@@ -88,7 +88,7 @@ describe('the walk over a request', () => {
   });
 });
 
-describe('addresses that a vendor would fetch', () => {
+describe('URLs that a vendor would fetch', () => {
   const CARRIED: readonly object[] = [
     { type: 'image_url', image_url: { url: METADATA } },
     { type: 'image', image: METADATA },
@@ -144,7 +144,7 @@ describe('addresses that a vendor would fetch', () => {
     ...['[64:ff9b::a00:1]', '[fc00::1]', '[fe80::1]', 'localhost', 'printer.local', 'vault.internal'],
   ];
   for (const host of INNER)
-    it(`E35: ${host} is no public host`, () => {
+    it(`E35: ${host} is not a public host`, () => {
       expect(isPublicHost(host)).to.equal(false);
     });
   for (const host of ['8.8.8.8', '192.0.1.1', '[2606:4700::1]', 'example.org', 'corp.example.org', '172.32.0.1'])
@@ -169,10 +169,10 @@ describe('addresses that a vendor would fetch', () => {
     });
 });
 
-describe('fields that act at the vendor', () => {
+describe('fields with effects at the vendor', () => {
   const effects = Object.freeze({ file_id: { kind: 'reference', name: 'file_id' } } as const);
 
-  it('E2: are found wherever in a body they stand, but not in the caller’s own data', () => {
+  it('E2: are found anywhere in a body, but not in the caller’s own data', () => {
     const content = [{ type: 'tool_result', content: [{ type: 'document', source: { type: 'file', file_id: 'f' } }] }];
     const calls = [{ type: 'tool_use', input: { file_id: 'mine' } }];
     const tools = [{ name: 'x', input_schema: { ...SCHEMA, default: { file_id: 'mine' } } }];
@@ -211,7 +211,7 @@ describe('the reservation of a chat', () => {
     [{ thinking: { type: 'enabled', budget_tokens: 900 } }, 910],
     [{ extra_body: { max_new_tokens: 900, best_of: 2 } }, 1800],
   ] as const)
-    it(`E8: holds ${least} tokens of output for ${JSON.stringify(more)}`, () => {
+    it(`E8: reserves ${least} tokens of output for ${JSON.stringify(more)}`, () => {
       expect(costOf(more)).to.equal(least);
     });
 });

@@ -12,7 +12,7 @@ const loadedWith = (plugin: string): Loaded => {
   return { config: { store, instances: [{ kind: 'policy', plugin, name: 'own' }] }, builtins } as unknown as Loaded;
 };
 
-describe('values that hooks get', () => {
+describe('arguments of hooks', () => {
   const before = { isOn: attribution.isOn };
 
   afterEach(() => {
@@ -25,7 +25,7 @@ describe('values that hooks get', () => {
     expect(Object.isFrozen(deepFreeze({ a: 1 }))).to.equal(true);
   });
 
-  it('are not frozen where the program runs only plugins of the package, and are from the first other one on', () => {
+  it('are not frozen if the program runs only plugins of the package, and are with any other plugin', () => {
     freezing.isOn = false;
     const body = { model: 'm', messages: [{ role: 'user', content: 'x'.repeat(400) }] };
     takeBody(body, false, { isChat: true });

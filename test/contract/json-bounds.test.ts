@@ -19,7 +19,7 @@ function depthOf(value: unknown): number {
 describe('the measure of JSON', () => {
   const blanks = fc.constantFrom(undefined, 1, '\t', '\r\n ');
 
-  it('counts the values, names and levels of any JSON, however it is spaced and escaped', () => {
+  it('counts the values, names and levels of any JSON, with any spacing and escapes', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 6 }), blanks, (value, space) => {
         const bytes = Buffer.from(JSON.stringify(value, undefined, space));
@@ -44,21 +44,21 @@ describe('the measure of JSON', () => {
       }
   });
 
-  it('stops at the bound', () => {
+  it('stops at the limit', () => {
     const objects = Buffer.from(`[${'{},'.repeat(1_000_000)}{}]`);
     expect(measureJson(objects, { maxDepth: 64, maxValues: 1000 })).to.include({ values: 1001, exceeded: 'values' });
     const deep = Buffer.from('['.repeat(1_000_000));
     expect(measureJson(deep, { maxDepth: 64, maxValues: 1e9 })).to.include({ values: 65, exceeded: 'depth' });
   });
 
-  it('may count numbers and words apart', () => {
+  it('may count numbers and literals separately', () => {
     const bounds = { maxDepth: 64, maxValues: 2, maxLiterals: 3 };
     expect(measureJson(Buffer.from('["a", 1, true, null]'), bounds).exceeded).to.equal(undefined);
     expect(measureJson(Buffer.from('["a", 1, true, null, -2.5e-7]'), bounds).exceeded).to.equal('values');
     expect(measureJson(Buffer.from('["a", "b"]'), bounds).exceeded).to.equal('values');
   });
 
-  it('E28: JSON inside a text from outside is bounded as answers are', () => {
+  it('E28: JSON inside an external text has the limits of responses', () => {
     expect(parseJson(`${'['.repeat(5000)}${']'.repeat(5000)}`)).to.equal(undefined);
     expect(parseJson(`[${'{},'.repeat(600_000)}{}]`)).to.equal(undefined);
     expect(parseJson(`[${'1,'.repeat(1_000_000)}1]`)).to.have.length(1_000_001);

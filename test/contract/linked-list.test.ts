@@ -10,7 +10,7 @@ const item = (name: string): Item => ({ name, previous: undefined, next: undefin
 const namesOf = (list: LinkedList<Item>): string => list.toArray().reduce((all, { name }) => all + name, '');
 
 describe('a list of work in flight', () => {
-  it('keeps the order of arrival, whatever leaves', () => {
+  it('keeps the order of arrival, whatever is removed', () => {
     const list = new LinkedList<Item>();
     const [a, b, c, d] = ['a', 'b', 'c', 'd'].map(item) as [Item, Item, Item, Item];
     for (const each of [a, b, c, d]) list.add(each);
@@ -23,7 +23,7 @@ describe('a list of work in flight', () => {
     expect(namesOf(list)).to.equal('ca');
   });
 
-  it('removes an item once, and takes it again', () => {
+  it('removes an item once, and accepts it again', () => {
     const list = new LinkedList<Item>();
     const only = item('a');
     list.add(only);
@@ -33,7 +33,7 @@ describe('a list of work in flight', () => {
     expect(namesOf(list)).to.equal('a');
   });
 
-  it('holds nothing of what has left, nor does that hold the list', () => {
+  it('holds no removed item, nor does a removed item hold the list', () => {
     const list = new LinkedList<Item>();
     const [a, b] = [item('a'), item('b')];
     list.add(a);

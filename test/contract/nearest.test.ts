@@ -22,7 +22,7 @@ describe('nearest', () => {
     });
   }
 
-  it('gives at most as many as asked', () => {
+  it('returns at most the requested number', () => {
     expect(nearest('gpt', models, 2)).to.have.length(2);
   });
 
@@ -30,7 +30,7 @@ describe('nearest', () => {
     expect(nearest('p'.repeat(1_000_000), ['p'.repeat(80)])).to.deep.equal([]);
   });
 
-  it('asks a question with one, two or three names', () => {
+  it('makes a question of one, two or three names', () => {
     expect(didYouMean('prot', ['port'])).to.equal('Did you mean "port"?');
     expect(didYouMean('ab', ['abc', 'abd'])).to.equal('Did you mean "abc" or "abd"?');
     expect(didYouMean('banana', ['port'])).to.equal(undefined);

@@ -18,7 +18,11 @@ describe('the plan of a caller', () => {
     const shared = store.keyv<AccountRecord>('accounts');
     if (account !== undefined) await shared.set(accountKey('ann'), { plan: account });
     const settings = { plans: PLANS, defaultPlan } as unknown as GatewaySettings;
-    const findPlan = createPlanFinder({ settings, shared: (() => shared) as never, records: createRecordBook(store) });
+    const findPlan = createPlanFinder({
+      settings,
+      stores: { shared: (() => shared) as never },
+      books: { records: createRecordBook(store) },
+    });
     const principal = { ...CALLER, ...(key !== undefined && { plan: key }) };
     const first = await findPlan(principal);
     expect(await findPlan(principal)).to.equal(first);
@@ -39,7 +43,7 @@ describe('the plan of a caller', () => {
       expect(await find(key, account, otherwise)).to.equal(name);
     });
 
-  it('D46 a caller whose plan is not configured any more is refused where no other plan holds', async () => {
+  it('D46 a caller whose plan is no longer configured is refused if no other plan applies', async () => {
     expect(await codeOf(find('gone', undefined))).to.equal('permission_denied');
     expect(await codeOf(find(undefined, 'gone'))).to.equal('permission_denied');
   });

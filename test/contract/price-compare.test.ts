@@ -6,7 +6,7 @@ const NOW = Date.parse('2026-11-23T12:00:00Z');
 const BASE = { input: 2, output: 8, cached_input: 0.2 };
 const AT_NIGHT = 'mon-fri 01:00-04:00';
 
-describe('whether a price is dearer than another', () => {
+describe('the comparison of two prices', () => {
   const CASES: readonly (readonly [title: string, before: Prices, after: Prices, is: boolean])[] = [
     ['the same is not', BASE, { ...BASE }, false],
     ['a dearer input is', BASE, { ...BASE, input: 2.1 }, true],

@@ -7,7 +7,7 @@ const row = (input: number, term: Partial<PriceRow> = {}): PriceRow => ({ input,
 const at = (time: string) => Date.parse(time);
 const HOUR_MS = 3_600_000;
 
-describe('prices that hold for a time', () => {
+describe('time-limited prices', () => {
   const DATED = [row(2, { until: '2026-12-01' }), row(4, { from: '2026-12-01' })];
   const HOURLY = [row(1), row(2, { hours: 'mon-fri 01:00-04:00, mon-fri 06:00-10:00' })];
   // 2026-11-23 is a Monday.
@@ -62,7 +62,7 @@ describe('prices that hold for a time', () => {
       ).to.include(message);
     });
 
-  it('have no problem where one row follows another', () => {
+  it('have no problem if one row follows another', () => {
     expect([...problemsOfRows(DATED), ...problemsOfRows(HOURLY)]).to.deep.equal([]);
   });
 

@@ -22,7 +22,7 @@ describe('durations', () => {
   });
 
   for (const text of ['', 's', '-5s', '5 s', '5S', '5w', '1e3s', '5s5', '١s']) {
-    it(`"${text}" is none, and the forms are shown`, () => {
+    it(`"${text}" is invalid, and the error shows the valid forms`, () => {
       expect(() => parseDuration(text)).to.throw(TypeError, /write 500ms, 30s, 2m, 1h or 30d/);
       expect(DURATION.test(text)).to.equal(false);
     });
@@ -63,7 +63,7 @@ describe('amounts of money', () => {
     Infinity,
     1e21,
   ]) {
-    it(`${JSON.stringify(amount)} (${String(amount)}) is none`, () => {
+    it(`${JSON.stringify(amount)} (${String(amount)}) is invalid`, () => {
       expect(() => parseUsd(amount)).to.throw(TypeError, /is not an amount of US dollars/);
     });
   }
@@ -112,8 +112,8 @@ describe('sizes', () => {
   }
 });
 
-describe('a bound of entries', () => {
-  it('keeps those used last', () => {
+describe('a bounded map', () => {
+  it('keeps the entries used last', () => {
     const cache = new LRUCache<string, number>(maxEntries(2));
     cache.set('a', 1).set('b', 2).get('a');
     cache.set('c', 3);

@@ -14,8 +14,8 @@ function linesOf(level: 'info' | 'warn' = 'info') {
 
 const withoutTime = (line: string | undefined): string | undefined => line?.replace(/"time":"[\d:.TZ-]+"/, '"time"');
 
-describe('a log line of fields that are JSON already', () => {
-  it('is the line that the logger writes of the same fields', () => {
+describe('a log line with fields that are already JSON', () => {
+  it('equals the logger’s line for the same fields', () => {
     const { lines, log } = linesOf();
     log.info(FIELDS, 'request');
     logFields(log, JSON_FIELDS, 'request');
@@ -30,7 +30,7 @@ describe('a log line of fields that are JSON already', () => {
     expect(lines).to.deep.equal([]);
   });
 
-  it('goes the usual way in the log of a program that embeds the gateway', () => {
+  it('uses the normal path in the log of an embedding program', () => {
     const lines: string[] = [];
     const log = pino({ messageKey: 'message', base: null }, { write: (line: string) => void lines.push(line) });
     logFields(log, JSON_FIELDS, 'request');

@@ -40,7 +40,7 @@ describe('the log on stdout', () => {
       expect(numbersOf(await text(writer.stdout))).to.deep.equal({ [name]: ALL });
     });
 
-  it('has whole lines of all workers, in a file', async () => {
+  it('has complete lines of all workers, in a file', async () => {
     const file = path.join(folder, 'access.log');
     const stdout = openSync(file, 'w');
     const workers = ['a', 'b', 'c'].map((name) => startWriter(stdout, name, String(LINES)));
@@ -48,14 +48,14 @@ describe('the log on stdout', () => {
     expect(numbersOf(readFileSync(file, 'utf8'))).to.deep.equal({ a: ALL, b: ALL, c: ALL });
   });
 
-  it('has whole lines of all workers, in a pipe', async () => {
+  it('has complete lines of all workers, in a pipe', async () => {
     const words = `"${process.execPath}" --import "${TSX}" "${SCRIPT}"`;
     const workers = ['a', 'b', 'c'].map((name) => `${words} ${name} ${LINES} &`).join(' ');
     const shell = spawn('sh', ['-c', `${workers} wait`], { stdio: ['ignore', 'pipe', 'inherit'] });
     expect(numbersOf(await text(shell.stdout))).to.deep.equal({ a: ALL, b: ALL, c: ALL });
   });
 
-  it('tells the last lines of a process that has no more to say', async () => {
+  it('contains the last lines of an idle process', async () => {
     const file = path.join(folder, 'access.log');
     const writer = startWriter(openSync(file, 'w'), 'a', '3', 'stay');
     await until('the lines are there', () => readFileSync(file, 'utf8').split('\n').length === 4);
@@ -64,7 +64,7 @@ describe('the log on stdout', () => {
   });
 
   for (const format of ['json', 'pretty'])
-    it(`does not stop a gateway when the disk is full (${format}): it says so once, and ends as it should`, async function () {
+    it(`does not stop a gateway when the disk is full (${format}): it reports that once, and exits normally`, async function () {
       if (!existsSync('/dev/full')) this.skip();
       const config = `store: 'memory:'\nproviders: { echo: {} }\nserver: { port: 0 }\nlogging: { format: ${format} }\n`;
       const cwd = makeFolder({ 'tollgate.config.yaml': config });
@@ -79,7 +79,7 @@ describe('the log on stdout', () => {
       expect(stderr.match(/cannot be written/g)).to.have.length(1);
     });
 
-  it('does not stop a gateway when the reader of its log leaves: it says so once', async () => {
+  it('does not stop a gateway when the reader of its log disconnects: it reports that once', async () => {
     const config = "store: 'memory:'\nproviders: { echo: {} }\nserver: { port: 0 }\n";
     const running = startCli(['start'], makeFolder({ 'tollgate.config.yaml': config }));
     const [, url = ''] = await running.seen(/listens on (http:\S+)/);

@@ -40,7 +40,7 @@ describe('the log', () => {
     });
   }
 
-  it('leaves the objects that it is given as they are', () => {
+  it('does not modify its arguments', () => {
     const fields = { deep: { secret: SECRET, deeper: { secret: SECRET } } };
     capture((log) => log.info(fields, 'x'));
     expect(fields).to.deep.equal({ deep: { secret: SECRET, deeper: { secret: SECRET } } });
@@ -57,7 +57,7 @@ describe('the log', () => {
     fc.oneof(fc.string({ unit: 'binary' }), fc.double(), fc.boolean(), fc.constant(undefined)),
   );
 
-  it('tells plain fields as they are, and the message after them', () =>
+  it('writes plain fields unchanged, and the message after them', () =>
     fc.assert(
       fc.property(PLAIN, fc.string({ unit: 'binary' }), (fields, message) => {
         const expected = JSON.parse(JSON.stringify({ level: 'info', plugin: 'p', ...fields, msg: message })) as object;
@@ -74,20 +74,20 @@ describe('the log', () => {
     expect(JSON.parse(text)).to.deep.include({ model: words, deep: { [words]: words }, msg: words });
   });
 
-  it('tells the time of now', () => {
+  it('contains the current time', () => {
     const before = Date.now();
     const { time } = capture((log) => log.info({}, 'x'));
     expect(Date.parse(String(time))).to.be.within(before, Date.now());
   });
 
-  it('tells what JSON has no words for', () => {
+  it('writes values that JSON cannot represent', () => {
     const circle: Record<string, unknown> = { name: 'circle' };
     circle['self'] = circle;
     expect(capture((log) => log.info({ circle }, 'x'))['circle']).to.deep.include({ name: 'circle' });
     expect(capture((log) => log.info({ big: 12n }, 'x'))['big']).to.equal(12);
   });
 
-  it('says nothing below its level', () => {
+  it('writes nothing below its level', () => {
     expect(() => capture((log) => log.debug({ a: 1 }, 'x'))).to.throw(SyntaxError);
   });
 });

@@ -78,12 +78,12 @@ describe('streaming', () => {
     return seen;
   }
 
-  it('passes events on as they come, and ends', async () => {
+  it('passes events on immediately, and ends', async () => {
     vendor.script(sse('1', '2', '[DONE]'));
     expect(await read()).to.deep.equal(['1', '2', '[DONE]']);
   });
 
-  it('keeps code points whole wherever the vendor’s packets are cut', async () => {
+  it('keeps code points intact wherever the vendor’s packets are split', async () => {
     const wire = Buffer.from('data: 😀中é\n\n');
     for (let at = 6; at < wire.length; at++) {
       vendor.script(async (wire_) => {
@@ -100,14 +100,14 @@ describe('streaming', () => {
     ['closes in the middle', broken((wire) => wire.end())],
     ['falls silent in the middle', broken((wire) => wire.hang())],
   ] as const) {
-    it(`ends in one error frame when the vendor ${what}, after what came before`, async () => {
+    it(`ends in one error frame when the vendor ${what}, after the previous content`, async () => {
       vendor.script(script);
       expect(await read()).to.deep.equal(['1', '2', '3', JSON.stringify(ERROR)]);
       await until('the vendor’s connection is closed', () => vendor.connections.open === 0);
     });
   }
 
-  it('gives up on an endless event with one error frame, without keeping it', async () => {
+  it('rejects an endless event with one error frame, without buffering it', async () => {
     const before = process.memoryUsage().rss;
     vendor.script(async (wire) => {
       await wire.send(head(200, { 'content-type': 'text/event-stream', 'content-length': String(64 << 20) }));
@@ -124,7 +124,7 @@ describe('streaming', () => {
     ['before the first byte', (wire) => wire.hang()],
     ['in the middle', endless(chunk('data: x\n\n'), 10)],
   ] as const satisfies readonly (readonly [string, Script])[]) {
-    it(`hangs up on the vendor when the caller leaves ${when}`, async () => {
+    it(`disconnects from the vendor when the caller disconnects ${when}`, async () => {
       vendor.script(script);
       const socket = net.connect(port, '127.0.0.1');
       socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
@@ -157,7 +157,7 @@ describe('streaming', () => {
     socket.destroy();
   });
 
-  it('serves a slow caller everything', async () => {
+  it('delivers everything to a slow caller', async () => {
     const piece = chunk(`data: ${'x'.repeat(32 * 1024)}\n\n`);
     vendor.script(async (wire) => {
       await wire.send(SSE_HEAD);

@@ -11,10 +11,7 @@ import { loadProviders } from '../support/plugins/all-providers.ts';
 const FOLDER = new URL('../../docs/dialects/', import.meta.url);
 const PROVIDERS = await loadProviders();
 const DIALECTS = await loadDialects();
-const ORDER = [
-  ...['Set-up', 'Ways in', 'What becomes of a request', 'What becomes of a response'],
-  ...['What is kept', 'What providers make of it'],
-];
+const ORDER = ['Set-up', 'Paths', 'Requests', 'Responses', 'Storage', 'Provider support'];
 const pageOf = (name: string): string => readFileSync(new URL(`${name}.md`, FOLDER), 'utf8');
 const run = promisify(execFile);
 

@@ -14,7 +14,7 @@ describe('an abort of an upstream call', () => {
     expect(given.vendor.connections.total).to.equal(0);
   });
 
-  it('while connecting rejects at once, and leaves no socket beyond the connect deadline', async () => {
+  it('while connecting rejects immediately, and leaves no socket after the connect deadline', async () => {
     const hole = await startBlackHole();
     try {
       const stop = new AbortController();
@@ -31,7 +31,7 @@ describe('an abort of an upstream call', () => {
     }
   });
 
-  it('before the first byte hangs up on the vendor', async () => {
+  it('before the first byte disconnects from the vendor', async () => {
     given.vendor.script((wire) => wire.hang());
     const stop = new AbortController();
     const sending = given.send({}, { signal: stop.signal });
@@ -41,7 +41,7 @@ describe('an abort of an upstream call', () => {
     await request.closed;
   });
 
-  it('in the middle of a stream hangs up on the vendor', async () => {
+  it('in the middle of a stream disconnects from the vendor', async () => {
     given.vendor.script(drip('data: 1\n\n'));
     const stop = new AbortController();
     const response = await given.send({}, { signal: stop.signal });
@@ -66,7 +66,7 @@ describe('an abort of an upstream call', () => {
     expect(given.vendor.connections.total).to.equal(1);
   });
 
-  it('is listened for once a call, and no more when the call is over', async () => {
+  it('has one listener per call, which is removed at its end', async () => {
     const stop = new AbortController();
     const listeners = () => getEventListeners(stop.signal, 'abort').length;
     given.vendor.script(answer(200, 'ok'), (wire) => wire.reset(), answer(204, ''), drip('x'));
@@ -79,7 +79,7 @@ describe('an abort of an upstream call', () => {
     expect(listeners()).to.equal(0);
   });
 
-  it('storms leave no connection open and mix up no answers', async () => {
+  it('storms leave no connection open and mix up no responses', async () => {
     given.vendor.script(async (wire) => {
       await wire.pause(Number(wire.request.headers['x-delay']));
       await wire.send(answer(200, wire.request.body.toString()));

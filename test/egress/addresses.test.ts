@@ -75,7 +75,7 @@ describe('the addresses of a vendor', () => {
     for (const each of closing.splice(0)) await each.close();
   });
 
-  it('E67: may be of IPv6, as they stand in a URL', async function () {
+  it('E67: may be IPv6 addresses, as in a URL', async function () {
     if (!hasIpv6) this.skip();
     const { port } = await vendor('six', '::1');
     expect(await send('[::1]', port)).to.equal('six');
@@ -85,14 +85,14 @@ describe('the addresses of a vendor', () => {
     ['::1', ['127.0.0.1', '::1']],
     ['127.0.0.1', ['::1', '127.0.0.1']],
   ] as const)
-    it(`E67: may be of both families, of which ${host} alone answers and is named last`, async function () {
+    it(`E67: may be of both families, of which only ${host} responds and is listed last`, async function () {
       if (!hasIpv6) this.skip();
       addresses = order;
       const { port } = await vendor('either', host);
       expect(await send('vendor.invalid', port)).to.equal('either');
     });
 
-  it('E67: are looked up anew when the vendor has left the one that calls went to', async () => {
+  it('E67: are resolved again when the vendor has left the previous one', async () => {
     const first = await vendor('first', '127.0.0.1');
     await vendor('second', '127.0.0.2', first.port);
     addresses = ['127.0.0.1'];
@@ -106,7 +106,7 @@ describe('the addresses of a vendor', () => {
     expect(await send('vendor.invalid', first.port)).to.equal('second');
   });
 
-  it('E67: are looked up anew after a while, also where the former one still answers and connections are never idle', async () => {
+  it('E67: are resolved again after a while, also if the previous one still responds and connections are never idle', async () => {
     const first = await vendor('first', '127.0.0.1');
     await vendor('second', '127.0.0.2', first.port);
     await upstream.close();

@@ -4,7 +4,7 @@ import { failsUpstream, givenUpstream, SHORT } from '../support/vendors/given-up
 import { answer, head, type Script, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { until } from '../support/wait.ts';
 
-describe('an answer that is none', () => {
+describe('an invalid response', () => {
   const given = givenUpstream();
 
   const cases: readonly (readonly [string, Script | string | Buffer, UpstreamPhase, boolean?])[] = [
@@ -47,7 +47,7 @@ describe('an answer that is none', () => {
   });
 
   for (const status of [301, 302, 303, 307, 308]) {
-    it(`does not follow a ${status}: the other origin sees nothing`, async () => {
+    it(`does not follow a ${status}: the other origin gets no request`, async () => {
       const other = await startScriptedUpstream(answer(200, 'got you'));
       try {
         given.vendor.script(answer(status, '', { location: `${other.url}/steal` }));
@@ -62,7 +62,7 @@ describe('an answer that is none', () => {
     });
   }
 
-  it('keeps the status of an error page that came encoded, without its text', async () => {
+  it('keeps the status of an error page with a content encoding, without its text', async () => {
     given.vendor.script(answer(429, 'gibberish', { 'content-encoding': 'gzip', 'retry-after': '2' }));
     const response = await given.send();
     expect(response).to.deep.include({ status: 429 });

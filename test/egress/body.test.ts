@@ -9,7 +9,7 @@ import { until } from '../support/wait.ts';
 describe('an upstream body', () => {
   const given = givenUpstream();
 
-  it('comes in order, and what one read brought comes together', async () => {
+  it('arrives in order, and the data of one read in one piece', async () => {
     const pieces = Array.from({ length: 100 }, (_, n) => `${n};`);
     given.vendor.script(Buffer.concat([Buffer.from(SSE_HEAD), ...pieces.map(chunk), Buffer.from(LAST_CHUNK)]));
     const parts: string[] = [];
@@ -40,7 +40,7 @@ describe('an upstream body', () => {
     ['dripping byte by byte', drip('d'), 'timeout', 'total', { totalMs: 700 }],
   ];
   for (const [what, script, failure, phase, deadlines] of broken) {
-    it(`${what} fails with ${failure} in phase ${phase}, after what came before`, async () => {
+    it(`${what} fails with ${failure} in phase ${phase}, after the previous data`, async () => {
       given.vendor.script(script);
       const response = await given.send({}, deadlines ? { deadlines } : {});
       const parts: Buffer[] = [];
@@ -55,7 +55,7 @@ describe('an upstream body', () => {
     });
   }
 
-  it('that began later and may take less time fails before the one that may take longer', async () => {
+  it('with a later start and a shorter timeout fails before one with a longer timeout', async () => {
     given.vendor.script(drip('d'));
     const first = await given.send({}, { deadlines: { totalMs: 60_000 } });
     const second = await given.send({}, { deadlines: { totalMs: 300 } });
@@ -68,7 +68,7 @@ describe('an upstream body', () => {
     }
   });
 
-  it('that breaks off before its reader comes gives what there was, and then fails', async () => {
+  it('that is interrupted before it is read returns its data, and then fails', async () => {
     given.vendor.script(cut(SSE_HEAD, 'end'));
     const response = await given.send();
     await until('the connection is closed', () => given.vendor.connections.open === 0);
@@ -82,7 +82,7 @@ describe('an upstream body', () => {
     expect(error).to.include({ failure: 'upstream_error', phase: 'body' });
   });
 
-  it('ended by the end of the connection is whole', async () => {
+  it('ended by the end of the connection is complete', async () => {
     given.vendor.script(async (wire) => {
       await wire.send(`${head(200, { connection: 'close' })}until the end`);
       wire.end();
@@ -90,19 +90,19 @@ describe('an upstream body', () => {
     expect((await (await given.send()).readAll()).toString()).to.equal('until the end');
   });
 
-  it('longer than the limit is given up, and not kept', async () => {
+  it('longer than the limit is cancelled, and not buffered', async () => {
     given.vendor.script(flood());
     const response = await given.send();
     expect(await failsUpstream(response.readAll())).to.include({ failure: 'upstream_error', phase: 'body' });
     await until('the connection is closed', () => given.vendor.connections.open === 0);
   });
 
-  it('longer than a reader wants is given up', async () => {
+  it('longer than a reader’s limit is cancelled', async () => {
     given.vendor.script(answer(200, 'x'.repeat(1000)));
     expect(await failsUpstream((await given.send()).readAll(999))).to.include({ phase: 'body' });
   });
 
-  it('that nobody reads stops the vendor, and is not idle meanwhile', async () => {
+  it('without a reader pauses the vendor, and is not idle in the meantime', async () => {
     const big = createUpstream({ log: createSilentLog(), defaults: { idleMs: 1_000 } });
     try {
       let sent = 0;
@@ -135,13 +135,13 @@ describe('an upstream body', () => {
     }
   });
 
-  it('that a reader leaves hangs up', async () => {
+  it('that a reader abandons disconnects', async () => {
     given.vendor.script(drip('data: 1\n\n'));
     for await (const _ of (await given.send()).body) break;
     await until('the connection is closed', () => given.vendor.connections.open === 0);
   });
 
-  it('that is destroyed hangs up', async () => {
+  it('that is destroyed disconnects', async () => {
     given.vendor.script(drip('data: 1\n\n'));
     const response = await given.send();
     response.destroy();

@@ -8,7 +8,7 @@ import { until } from '../support/wait.ts';
 describe('an upstream connection', () => {
   const given = givenUpstream();
 
-  it('that is refused fails at once, with nothing sent', async () => {
+  it('that is refused fails immediately, with nothing sent', async () => {
     const gone = await startScriptedUpstream();
     await gone.close();
     const error = await failsUpstream(given.send({}, { endpoint: { baseUrl: gone.url } }));
@@ -35,7 +35,7 @@ describe('an upstream connection', () => {
     }
   });
 
-  it('closed by the vendor while it was kept is replaced, and the caller never knows', async () => {
+  it('closed by the vendor while idle is replaced without an error for the caller', async () => {
     let silent = 0;
     // Responds to the first request of each connection, and resets it during the second.
     given.vendor.script((wire) => {
@@ -49,7 +49,7 @@ describe('an upstream connection', () => {
     expect(given.vendor.connections.total).to.equal(2);
   });
 
-  it('closed in a race is replaced as often as it happens', async () => {
+  it('closed in a race is replaced every time', async () => {
     given.vendor.script(async (wire) => {
       await wire.send(answer(200, String(wire.request.nth)));
       wire.end();
@@ -57,14 +57,14 @@ describe('an upstream connection', () => {
     for (let n = 0; n < 50; n++) expect((await (await given.send()).readAll()).toString()).to.equal('0');
   });
 
-  it('sends again only once: a fresh socket that is reset too is a failure', async () => {
+  it('is retried only once: a fresh socket that is reset too is a failure', async () => {
     given.vendor.script(answer(200, 'ok'), (wire) => wire.reset());
     await (await given.send()).readAll();
     expect(await failsUpstream(given.send())).to.include({ failure: 'upstream_error', phase: 'firstByte', sent: true });
     expect(given.vendor.requests).to.have.length(3);
   });
 
-  it('does not send again when a byte of the answer has come', async () => {
+  it('is not retried after a byte of the response', async () => {
     given.vendor.script(answer(200, 'ok'), async (wire) => {
       await wire.send('HTTP');
       wire.reset();
@@ -75,7 +75,7 @@ describe('an upstream connection', () => {
   });
 
   for (const delayMs of [0, 5, 20]) {
-    it(`on which a second answer comes unasked (after ${delayMs} ms) is not used again`, async () => {
+    it(`with an unsolicited second response (after ${delayMs} ms) is not used again`, async () => {
       given.vendor.script(async (wire) => {
         const asked = answer(200, `for ${String(wire.request.json())}`);
         const unasked = answer(200, 'somebody else’s');
@@ -94,7 +94,7 @@ describe('an upstream connection', () => {
     });
   }
 
-  it('is refused as overloaded when as many as allowed are in use', async () => {
+  it('is refused as overloaded when the allowed number is in use', async () => {
     const narrow = createUpstream({ log: createSilentLog(), limits: { maxConnections: 2 } });
     try {
       given.vendor.script((wire) => wire.hang());

@@ -52,7 +52,7 @@ describe('an upstream body whose events are reported', () => {
     });
   });
 
-  it('G10: that is complete is cut when more follows than is worth a connection', async () => {
+  it('G10: that is complete is cut if too much data follows', async () => {
     const piece = chunk(Buffer.alloc(64 * 1024, 120));
     given.vendor.script(
       open('end', async (wire) => {
@@ -64,7 +64,7 @@ describe('an upstream body whose events are reported', () => {
   });
 
   for (const progress of ['ending', 'finished'] as const)
-    it(`G10: ends without an error when nothing follows an answer that is ${progress}, whatever comments come`, async () => {
+    it(`G10: ends without an error when only comments follow a response that is ${progress}`, async () => {
       const pings = async (wire: Wire): Promise<void> => {
         while (!wire.isGone) {
           await wire.send(chunk(': ping\n\n'));
@@ -76,7 +76,7 @@ describe('an upstream body whose events are reported', () => {
       await until('the connection is closed', () => given.vendor.connections.open === 0);
     });
 
-  it('G10: goes on after an end that was none', async () => {
+  it('G10: continues after a premature end', async () => {
     given.vendor.script(
       open('end', async (wire) => {
         await wire.pause(50);
@@ -87,7 +87,7 @@ describe('an upstream body whose events are reported', () => {
     expect(await read((text) => (text === 'end' ? 'ending' : 'open'))).to.equal('endmore');
   });
 
-  it('G10: is idle when bytes come and no event does', async () => {
+  it('G10: is idle when bytes arrive without an event', async () => {
     given.vendor.script(drip(': ping\n\n'));
     let isFirst = true;
     const reading = read(() => {
@@ -99,7 +99,7 @@ describe('an upstream body whose events are reported', () => {
     await until('the connection is closed', () => given.vendor.connections.open === 0);
   });
 
-  it('G10: is not idle while events come', async () => {
+  it('G10: is not idle while events arrive', async () => {
     let sent = 0;
     given.vendor.script(async (wire) => {
       await wire.send(SSE_HEAD);
@@ -112,7 +112,7 @@ describe('an upstream body whose events are reported', () => {
     expect(await read(() => 'open', 400)).to.have.lengthOf(30 * 'event'.length);
   });
 
-  it('G10: is not idle while its reader takes its time', async () => {
+  it('G10: is not idle while its reader is slow', async () => {
     given.vendor.script(async (wire) => {
       await wire.send(SSE_HEAD);
       await wire.send(chunk('one'));

@@ -114,7 +114,7 @@ describe('recorded exchanges', () => {
     removeFolders();
   });
 
-  it('hold what the vendor said byte for byte, and answer without it, without its key and without any network', async () => {
+  it('contain the vendor’s response byte for byte, and respond without it, without its key and without any network', async () => {
     const record = makeFolder();
     const first = await start({ record });
     vendor.script(answer(200, completion('Good morning')));
@@ -130,7 +130,7 @@ describe('recorded exchanges', () => {
     expect(text(await second.ask('Hello'))).to.equal('Good morning');
   });
 
-  it('keep the pieces of a stream, and their times where asked', async () => {
+  it('store the pieces of a stream, and their times if requested', async () => {
     const record = makeFolder();
     const first = await start({ record, times: true });
     const frames = [delta('Good '), delta('morning'), delta('', 'stop')].map((frame) => `data: ${frame}\n\n`);
@@ -160,7 +160,7 @@ describe('recorded exchanges', () => {
     expect(again).to.deep.equal(said);
   });
 
-  it('hold no key, token, cookie or credential of anyone, whatever the vendor says again', async () => {
+  it('contain no key, token, cookie or credential, whatever the vendor repeats', async () => {
     const record = makeFolder();
     const config = {
       providers: {
@@ -230,7 +230,7 @@ describe('recorded exchanges', () => {
     }
   });
 
-  it('are found by method, path and body, whatever the order of its keys; what is missing is told, with the nearest', async () => {
+  it('are found by method, path and body, whatever the order of its keys; a missing one is reported, with the nearest', async () => {
     const record = makeFolder();
     const first = await start({ record });
     vendor.script(answer(200, completion('one')));
@@ -254,7 +254,7 @@ describe('recorded exchanges', () => {
     expect(vendor.requests.length).to.equal(asked);
   });
 
-  it('repeat failures in their order: an error, then what came of the next try', async () => {
+  it('repeat failures in their order: an error, then the result of the next attempt', async () => {
     const record = makeFolder();
     const first = await start({ record });
     vendor.script(
@@ -276,7 +276,7 @@ describe('recorded exchanges', () => {
     expect(codeOf(again)).to.equal(codeOf(broken));
   });
 
-  it('keep a plugin of a replay from the network too', async () => {
+  it('cut a plugin off from the network too in a replay', async () => {
     const record = makeFolder();
     const first = await start({ record });
     vendor.script(answer(200, completion('one')));
@@ -312,7 +312,7 @@ describe('recorded exchanges', () => {
     return (error as Error).message;
   };
 
-  it('stop the start where there are none, or broken ones, or both are asked', async () => {
+  it('stop the start if there are none, or broken ones, or both modes are requested', async () => {
     const empty = makeFolder();
     expect(await fails({ replay: empty })).to.include('has no recorded exchange');
     expect(await fails({ replay: path.join(empty, 'none') })).to.include('cannot be read');

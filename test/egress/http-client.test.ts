@@ -7,7 +7,7 @@ import { createHttpClient } from '../../egress/http-client.ts';
 
 const MIB = 1024 * 1024;
 
-describe('E28: an answer to a call of the control plane', () => {
+describe('E28: a response to a control-plane request', () => {
   let server: Server;
   let url: string;
   let listener: RequestListener;
@@ -32,7 +32,7 @@ describe('E28: an answer to a call of the control plane', () => {
       (error: Error) => error.name,
     );
 
-  it('is given up after 16 MiB, announced or not', async () => {
+  it('is cancelled after 16 MiB, announced or not', async () => {
     const piece = Buffer.alloc(64 * 1024, ' ');
     listener = (_request, response) => {
       sent = 0;
@@ -49,7 +49,7 @@ describe('E28: an answer to a call of the control plane', () => {
     expect(await faultOf(ask())).to.equal('CancelError');
   });
 
-  it('is given up after 16 MiB of what was compressed', async () => {
+  it('is cancelled after 16 MiB of decompressed data', async () => {
     const packed = gzipSync(Buffer.alloc(256 * MIB, ' '));
     listener = (_request, response) => void response.setHeader('content-encoding', 'gzip').end(packed);
     const before = process.memoryUsage().rss;
@@ -57,7 +57,7 @@ describe('E28: an answer to a call of the control plane', () => {
     expect(process.memoryUsage().rss - before).to.be.below(128 * MIB);
   });
 
-  it('holds no more levels and values than any answer', async () => {
+  it('has the limits on levels and values of every response', async () => {
     for (const text of ['['.repeat(1000) + ']'.repeat(1000), `[${'{},'.repeat(700_000)}{}]`]) {
       listener = (_request, response) => void response.end(text);
       expect(await faultOf(ask())).to.equal('ParseError');

@@ -13,7 +13,7 @@ describe('upstream address', () => {
       ['http://[::1]:8080', 'http://[::1]:8080', ''],
       ['https://api.example.com:443/a%20b', 'https://api.example.com', '/a%20b'],
     ] as const) {
-      it(`is taken: ${url}`, () => expect(parseBaseUrl(url)).to.include({ origin, basePath }));
+      it(`is accepted: ${url}`, () => expect(parseBaseUrl(url)).to.include({ origin, basePath }));
     }
 
     for (const url of [
@@ -85,7 +85,7 @@ describe('upstream address', () => {
       it(`is refused: ${JSON.stringify(path)}`, () => expect(() => joinPath(base, path)).to.throw(TypeError));
     }
 
-    it('can’t change the origin, whatever a caller puts into it', () => {
+    it('can’t change the origin, whatever a caller inserts', () => {
       const read = (name: string) => corpusJson(`gateway-cases/${name}`) as { cases: readonly unknown[] };
       const urls = (read('ssrf-base-urls.json').cases as readonly { input: string }[]).map(({ input }) => input);
       const names = read('names.json').cases as readonly string[];

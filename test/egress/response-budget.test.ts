@@ -18,7 +18,7 @@ function heapHeld(): number {
   return process.memoryUsage().heapUsed;
 }
 
-describe('the memory of answers', () => {
+describe('the memory of responses', () => {
   let vendor: ScriptedUpstream;
   let upstream: Upstream;
   let call: { readonly ended: Promise<void>; readonly end: () => void };
@@ -52,7 +52,7 @@ describe('the memory of answers', () => {
       (error: unknown) => (isGatewayError(error) ? error.code : error),
     );
 
-  it('E28: four answers at once get no more than there is, and the next ones get it when calls have ended', async () => {
+  it('E28: four concurrent responses get at most the budget, and the next ones get it when calls have ended', async () => {
     const responses = await Promise.all([1, 2, 3, 4].map(() => send(call.ended)));
     const outcomes = await Promise.all(responses.map((response) => outcomeOf(response.readAll())));
     const served = outcomes.filter((outcome) => outcome === BYTES);
@@ -65,7 +65,7 @@ describe('the memory of answers', () => {
     expect(await outcomeOf((await send()).readAll())).to.equal(BYTES);
   });
 
-  it('is given back at once where nothing is made of an answer, and by one that is only read', async () => {
+  it('is released immediately if a response is not parsed, and by one that is only read', async () => {
     for (let count = 0; count < 5; count += 1) {
       const response = await send(call.ended);
       await response.readAll();
@@ -74,7 +74,7 @@ describe('the memory of answers', () => {
     for (let count = 0; count < 5; count += 1) await (await send()).readAll();
   });
 
-  it('refuses an answer that alone is too large as one of the provider’s, also for what is made of it', async () => {
+  it('refuses a single oversized response as the provider’s error, also because of its parsed size', async () => {
     vendor.script(answer(200, 'x'.repeat(3 * BYTES)));
     expect(await outcomeOf((await send(call.ended)).readAll())).to.equal('provider_invalid_response');
     vendor.script(answer(200, 'x'));
@@ -83,7 +83,7 @@ describe('the memory of answers', () => {
     expect(() => response.reserve(3 * BYTES * MEMORY_PER_BYTE)).to.throw('for one answer');
   });
 
-  it('E28: is needed by an event of a stream that does not end, and given back with the stream', async () => {
+  it('E28: is used by an endless event of a stream, and released with the stream', async () => {
     vendor.script(answer(200, 'x'.repeat(5 * BYTES)));
     const read = async (): Promise<void> => {
       const response = await send(call.ended);
@@ -100,7 +100,7 @@ describe('the memory of answers', () => {
     await read();
   });
 
-  it('is needed also for the pieces of an event: it is no less than the memory that they hold', () => {
+  it('is used for the pieces of an event too: at least the memory that they hold', () => {
     let told = 64 * 1024;
     const reader = createEventReader({ onGrowth: (more) => (told += more) });
     const before = heapHeld();
@@ -110,7 +110,7 @@ describe('the memory of answers', () => {
     expect(reader.push(Buffer.from('\n\n'))).to.have.length(1);
   });
 
-  it('is not needed by a body that is passed on as it comes', async () => {
+  it('is not used by a body that is passed through', async () => {
     vendor.script(answer(200, 'x'.repeat(5 * BYTES)));
     let size = 0;
     for await (const bytes of (await send(call.ended)).body) size += bytes.length;

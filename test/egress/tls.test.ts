@@ -49,7 +49,7 @@ describe('upstream over TLS', () => {
     });
   }
 
-  it('talks to a server whose certificate the operator trusts, and replaces kept connections there as well', async () => {
+  it('connects to a server whose certificate the operator trusts, and replaces idle connections there as well', async () => {
     const certificate = createSelfSigned();
     const vendor = await serve(certificate);
     const folder = mkdtempSync(join(tmpdir(), 'tollgate-tls-'));

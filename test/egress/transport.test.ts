@@ -9,7 +9,7 @@ describe('a transport in place of the network', () => {
     transport: async () => ({ status: 200, headers: { 'content-type': 'text/plain' }, body: chunks }),
   });
 
-  it('answers in place of the network, and sees no key', async () => {
+  it('responds in place of the network, and sees no key', async () => {
     let seen: HttpRequest | undefined;
     const response = await given.send(
       {},
@@ -35,7 +35,7 @@ describe('a transport in place of the network', () => {
     expect(error.message).to.not.include('secret');
   });
 
-  it('that does not answer meets the first-byte deadline, and is told to stop', async () => {
+  it('that does not respond meets the first-byte deadline, and is aborted', async () => {
     let signal: AbortSignal | undefined;
     const stuck: Partial<Endpoint> = {
       transport: (_, given) => {
@@ -59,7 +59,7 @@ describe('a transport in place of the network', () => {
     expect(await failsUpstream(response.readAll())).to.include({ failure: 'timeout', phase: 'idle' });
   });
 
-  it('that a reader leaves is told so, and may clean up', async () => {
+  it('that a reader abandons is notified, and may clean up', async () => {
     let [isAborted, isCleaned] = [false, false];
     async function* endless() {
       try {
@@ -78,7 +78,7 @@ describe('a transport in place of the network', () => {
     expect({ isAborted, isCleaned }).to.deep.equal({ isAborted: true, isCleaned: true });
   });
 
-  it('is paused while nobody reads', async () => {
+  it('is paused without a reader', async () => {
     let made = 0;
     async function* many() {
       for (; made < 1000; made++) yield Buffer.alloc(1024);

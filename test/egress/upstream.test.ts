@@ -6,7 +6,7 @@ import { until } from '../support/wait.ts';
 describe('upstream', () => {
   const given = givenUpstream();
 
-  it('goes out with the key, as JSON, asking for no encoding', async () => {
+  it('sends the key and JSON, and requests no encoding', async () => {
     given.vendor.script(answer(200, { ok: true }));
     const response = await given.send(
       { headers: { 'X-Extra': '1' } },
@@ -26,7 +26,7 @@ describe('upstream', () => {
     expect(request!.json()).to.deep.equal({ hello: 'wörld' });
   });
 
-  it('sends bytes untouched and no body with GET', async () => {
+  it('sends bytes unchanged and no body with GET', async () => {
     given.vendor.script(answer(200));
     await (await given.send({ body: Buffer.from('{"a" : 1}') })).readAll();
     await (
@@ -41,7 +41,7 @@ describe('upstream', () => {
     );
   });
 
-  it('gives header names in lower case and joins repeated ones', async () => {
+  it('returns header names in lower case and joins repeated ones', async () => {
     given.vendor.script(
       'HTTP/1.1 200 OK\r\nX-RateLimit-Limit-Requests: 5\r\nA: 1\r\na: 2\r\nContent-Length: 0\r\n\r\n',
     );
@@ -49,14 +49,14 @@ describe('upstream', () => {
     expect(headers).to.deep.equal({ 'x-ratelimit-limit-requests': '5', a: '1, 2', 'content-length': '0' });
   });
 
-  it('reuses a connection for the next request once an answer is read', async () => {
+  it('reuses a connection for the next request once a response is read', async () => {
     given.vendor.script(answer(200, 'ok'));
     for (let n = 0; n < 5; n++) await (await given.send()).readAll();
     expect(given.vendor.connections.total).to.equal(1);
   });
 
   for (const name of ['Host', 'content-length', 'transfer-encoding', 'connection', 'Accept-Encoding']) {
-    it(`refuses a header of its own: ${name}`, async () => {
+    it(`refuses a reserved header: ${name}`, async () => {
       const error = await fails(given.send({ headers: { [name]: 'x' } }));
       expect(error).to.be.instanceOf(TypeError);
       expect(given.vendor.requests).to.have.length(0);
@@ -70,7 +70,7 @@ describe('upstream', () => {
     expect(given.vendor.requests).to.have.length(0);
   });
 
-  it('cuts what is open when it closes, and sends nothing afterwards', async () => {
+  it('cuts open connections when it closes, and sends nothing afterwards', async () => {
     given.vendor.script((wire) => wire.hang());
     const sending = failsUpstream(given.send());
     await given.vendor.request(0);

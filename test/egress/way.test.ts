@@ -48,7 +48,7 @@ describe('a call through a proxy', () => {
   });
   after(() => upstream.close());
 
-  it('E67: asks for the address of the vendor and no other, names its user, and keeps the connection for the next call', async () => {
+  it('E67: requests only the address of the vendor, authenticates, and reuses the connection for the next call', async () => {
     await open();
     const way = wayBy(`http://us%40er:pass%3Aword@127.0.0.1:${proxy.port}`);
     for (const _ of [1, 2]) expect(String(await (await send(way)).readAll())).to.equal('ok');
@@ -64,7 +64,7 @@ describe('a call through a proxy', () => {
     [502, 'it does not reach the address'],
     [418, 'it refused'],
   ] as const)
-    it(`E67: that answers ${status} fails before anything was sent, and says why`, async () => {
+    it(`E67: with a ${status} fails before anything was sent, with the reason`, async () => {
       await open((socket) => socket.write(`HTTP/1.1 ${status} No\r\ncontent-length: 0\r\n\r\n`));
       const failure = await failureOf(send(wayBy(`http://user:secret-word@127.0.0.1:${proxy.port}`)));
       expect(failure).to.be.instanceOf(UpstreamError);
@@ -76,7 +76,7 @@ describe('a call through a proxy', () => {
       expect(vendor.connections.total).to.equal(0);
     });
 
-  it('E67: that cuts the connection, or is not there, fails before anything was sent', async () => {
+  it('E67: that cuts the connection, or is unreachable, fails before anything was sent', async () => {
     await open((socket) => Boolean(socket.destroy()));
     const way = wayBy(proxy.url);
     const cut = await failureOf(send(way));
@@ -91,7 +91,7 @@ describe('a call through a proxy', () => {
     }
   });
 
-  it('E67: that answers nothing ends at the connect deadline, as the handshake behind it does', async () => {
+  it('E67: that does not respond ends at the connect deadline, like the handshake after it', async () => {
     await open(() => true);
     expect(await failureOf(send(wayBy(proxy.url), undefined, 200))).to.include({
       failure: 'timeout',
@@ -105,13 +105,13 @@ describe('a call through a proxy', () => {
     expect(proxy.asked).to.have.length(1);
   });
 
-  it('E67: tells a vendor that closes without an answer from one that was not reached', async () => {
+  it('E67: distinguishes a vendor that closes without a response from an unreachable one', async () => {
     await open();
     vendor.script((wire) => wire.end());
     expect(await failureOf(send(wayBy(proxy.url)))).to.include({ phase: 'firstByte', sent: true });
   });
 
-  it('E67: shares no connection with calls that go by another proxy', async () => {
+  it('E67: shares no connection with calls through another proxy', async () => {
     await open();
     const other = await startTunnelProxy(vendor.port);
     for (const url of [proxy.url, other.url, proxy.url]) await (await send(wayBy(url))).readAll();
@@ -119,7 +119,7 @@ describe('a call through a proxy', () => {
     await other.close();
   });
 
-  it('E67: is not the only thing that goes by it: lists of models and keys of identity providers do, for their hosts alone', async () => {
+  it('E67: shares the proxy with requests for model lists and identity providers’ keys, limited to their hosts', async () => {
     await open();
     const way = wayBy(proxy.url);
     const client = await createHttpClient(new Set(['vendor.invalid:81']), '0', way);
@@ -142,7 +142,7 @@ describe('a call through a proxy', () => {
     return proxy.asked.length > length;
   };
 
-  it('E67: is where the environment says one for the scheme, but never to this machine', async () => {
+  it('E67: uses the environment’s proxy for the scheme, but never for this machine', async () => {
     await open((socket) => Boolean(socket.destroy()));
     expect(await asks({ HTTPS_PROXY: 'PROXY' }, 'https://a.invalid')).to.equal(true);
     expect(await asks({ https_proxy: 'PROXY', HTTPS_PROXY: 'http://127.0.0.1:9' }, 'https://a.invalid')).to.equal(true);
@@ -167,7 +167,7 @@ describe('a call through a proxy', () => {
     ['10.0.0.1,[2001:db8::1]:80', ['http://10.0.0.1', 'http://[2001:db8:0:0::1]'], ['http://10.0.0.10']],
     ['10.0.0.0/99, ,/8,:', [], ['http://10.0.0.1', 'http://a.invalid']],
   ] as const)
-    it(`E67: goes directly to what NO_PROXY="${rules}" names`, async () => {
+    it(`E67: goes directly to hosts in NO_PROXY="${rules}"`, async () => {
       await open((socket) => Boolean(socket.destroy()));
       const env = { HTTP_PROXY: 'PROXY', NO_PROXY: rules };
       for (const target of direct) expect(await asks(env, target), target).to.equal(false);

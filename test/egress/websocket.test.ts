@@ -41,7 +41,7 @@ describe('a websocket at a vendor', () => {
     await read;
   });
 
-  it('has the headers that a credential makes for its address', async () => {
+  it('has the headers that a credential creates for its URL', async () => {
     const made: string[] = [];
     const credential: Endpoint['credential'] = {
       ...{ header: 'authorization', value: undefined, required: false },
@@ -57,14 +57,14 @@ describe('a websocket at a vendor', () => {
     await until('the vendor is left', () => vendor.sessions[0]?.code !== undefined);
   });
 
-  it('is a response like any other where the vendor refuses the handshake', async () => {
+  it('is a response like any other if the vendor refuses the handshake', async () => {
     vendor.refusal = { status: 429, body: { error: { message: 'Later.' } } };
     const response = await open();
     expect([response.status, response.send]).to.deep.equal([429, undefined]);
     expect(JSON.parse(String(await response.readAll()))).to.deep.equal({ error: { message: 'Later.' } });
   });
 
-  it('fails where the vendor redirects, says nothing, or is not there', async () => {
+  it('fails if the vendor redirects, does not respond, or is unreachable', async () => {
     vendor.refusal = { status: 302, body: {} };
     expect((await failsUpstream(open())).message).to.include('redirect');
     given.vendor.script(() => new Promise<void>(() => {}));
@@ -74,7 +74,7 @@ describe('a websocket at a vendor', () => {
     expect(absent).to.include({ failure: 'upstream_error', phase: 'connect', sent: false });
   });
 
-  it('breaks for a frame that is binary or too large, and for a vendor that dies', async () => {
+  it('breaks for a binary or oversized frame, and for a vendor that disconnects', async () => {
     for (const spoil of [
       (at: number) => vendor.sessions[at]?.socket.send(Buffer.from([1]), { binary: true }),
       (at: number) => vendor.sessions[at]?.socket.send('x'.repeat(200_000)),
@@ -88,7 +88,7 @@ describe('a websocket at a vendor', () => {
     }
   });
 
-  it('breaks for a vendor that no longer answers pings, and for no other', async () => {
+  it('breaks only for a vendor that no longer answers pings', async () => {
     mock.timers.enable({ apis: ['setInterval'] });
     try {
       const [dead, there] = [await open(), await open()];
@@ -110,7 +110,7 @@ describe('a websocket at a vendor', () => {
     }
   });
 
-  it('is cut when its caller leaves, and when it reaches its maximum age', async () => {
+  it('is cut when its caller disconnects, and at its maximum age', async () => {
     const leaving = new AbortController();
     const first = await open({}, { signal: leaving.signal });
     const read = failsUpstream(frames(first.body, []));

@@ -14,7 +14,7 @@ import { notePassed } from './passed-forms.ts';
 const ASKED = { model: 'one/m', max_tokens: 100, messages: [{ role: 'user', content: 'a'.repeat(400) }] };
 const ALL = formsOf(undefined);
 
-describe('callers at fault, in every form', () => {
+describe('errors of callers, in every format', () => {
   let rig: FaultRig;
   before(async () => {
     rig = await startFaultRig({ server: { port: 0, drainTimeout: '2s', requestTimeout: '1s', bodyLimit: '256kb' } });
@@ -52,7 +52,7 @@ describe('callers at fault, in every form', () => {
       notePassed(title, ALL);
     });
 
-  it('C02: a caller who leaves in the middle of a stream ends the vendor’s call and is charged for what came', async () => {
+  it('C02: a caller who disconnects in the middle of a stream cancels the vendor’s call and is charged for the received part', async () => {
     const forms = formsOf(true);
     const mark = await rig.mark();
     const words = ['a', 'b', 'c'].map((letter) => delta(letter.repeat(20)));
@@ -133,7 +133,7 @@ describe('callers at fault, in every form', () => {
     notePassed('C06, C07', ALL);
   });
 
-  it('C08: requests that are sent before the first is answered are answered in order', async () => {
+  it('C08: pipelined requests get their responses in order', async () => {
     const mark = await rig.mark();
     for (const form of ALL) {
       rig.vendor.script(

@@ -11,7 +11,7 @@ import { eventually, until } from '../support/wait.ts';
 
 const BODY = { model: 'one/m', max_tokens: 100, messages: [{ role: 'user', content: 'a'.repeat(400) }] };
 
-describe('callers at fault', () => {
+describe('errors of callers', () => {
   let rig: FaultRig;
   before(async () => {
     rig = await startFaultRig({ server: { port: 0, drainTimeout: '2s', requestTimeout: '1s', bodyLimit: '256kb' } });
@@ -28,7 +28,7 @@ describe('callers at fault', () => {
   const connect = () => connectTo(rig.gateway.url);
 
   for (const stream of [false, true]) {
-    it(`C01: a caller who leaves before the first byte${stream ? ' of a stream' : ''} ends the vendor’s call and is charged for the prompt`, async () => {
+    it(`C01: a caller who disconnects before the first byte${stream ? ' of a stream' : ''} cancels the vendor’s call and is charged for the prompt`, async () => {
       const mark = await rig.mark();
       rig.vendor.script((wire) => wire.hang());
       const socket = await connect();
@@ -46,7 +46,7 @@ describe('callers at fault', () => {
     });
   }
 
-  it('C02: a caller who leaves in the middle of a stream ends the vendor’s call and is charged for what came', async () => {
+  it('C02: a caller who disconnects in the middle of a stream cancels the vendor’s call and is charged for the received part', async () => {
     const mark = await rig.mark();
     rig.vendor.script(
       events(
@@ -67,7 +67,7 @@ describe('callers at fault', () => {
     await rig.expectOrder(mark, 1, PROMPT_COST + 30);
   });
 
-  it('C03: a caller who closes its half after the request has left, since the two cannot be told apart in time', async () => {
+  it('C03: a caller who half-closes after the request counts as disconnected, because the two cannot be distinguished in time', async () => {
     const mark = await rig.mark();
     rig.vendor.script((wire) => wire.hang());
     const seen = rig.vendor.requests.length;
@@ -80,7 +80,7 @@ describe('callers at fault', () => {
     await rig.expectOrder(mark, 1, PROMPT_COST);
   });
 
-  it('C04: a caller who reads nothing makes the gateway pause the vendor, in bounded memory', async () => {
+  it('C04: a caller who reads nothing makes the gateway pause the vendor, with limited memory', async () => {
     const mark = await rig.mark();
     let sent = 0;
     const piece = chunk(`data: ${delta('x'.repeat(32 * 1024))}\n\n`);
@@ -132,7 +132,7 @@ describe('callers at fault', () => {
       (text: string) => `transfer-encoding: chunked\r\n\r\n${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`,
     ],
   ] as const) {
-    it(`C06: a caller who sends a body over the limit ${title} gets 413, and the connection goes on with the next request`, async () => {
+    it(`C06: a caller who sends a body over the limit ${title} gets 413, and the connection continues with the next request`, async () => {
       const mark = await rig.mark();
       const socket = await connect();
       socket.write(request({ ...BODY, messages: [{ role: 'user', content: 'a'.repeat(300_000) }] }, '', framing));
@@ -158,7 +158,7 @@ describe('callers at fault', () => {
     await rig.expectOrder(mark, 0, 0);
   });
 
-  it('C08: requests that are sent before the first is answered are answered in order', async () => {
+  it('C08: pipelined requests get their responses in order', async () => {
     const mark = await rig.mark();
     rig.vendor.script(
       async (wire) => {
@@ -177,7 +177,7 @@ describe('callers at fault', () => {
     await rig.expectOrder(mark, 3, 3 * USAGE_COST);
   });
 
-  it('C08: a caller who waits for 100-continue is told to go on', async () => {
+  it('C08: a caller who waits for 100-continue gets one', async () => {
     const mark = await rig.mark();
     const text = JSON.stringify(BODY);
     const asking = http.request(`${rig.gateway.url}/v1/chat/completions`, {
@@ -208,7 +208,7 @@ describe('callers at fault', () => {
     });
   }
 
-  it('leave a gateway that serves the next hundred calls', async () => {
+  it('are followed by a gateway that serves the next hundred calls', async () => {
     await rig.expectOrder(await rig.mark(), 0, 0, 100);
   });
 });

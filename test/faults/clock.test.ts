@@ -51,7 +51,7 @@ describe('a clock that jumps', () => {
     ['back by ten minutes', -TEN_MINUTES_MS],
     ['forward by a day', 86_400_000],
   ] as const) {
-    it(`P12: a jump ${title} under running calls cuts none, charges each once, and locks nobody out`, async () => {
+    it(`P12: a jump ${title} under running calls interrupts none, charges each once, and locks no caller out`, async () => {
       const mark = await rig.mark();
       rig.vendor.script(async (wire) => {
         await wire.send(SSE_HEAD);
@@ -71,7 +71,7 @@ describe('a clock that jumps', () => {
     });
   }
 
-  it('P12: a jump forward by a day under running calls cuts none and charges each once, in every form', async () => {
+  it('P12: a jump forward by a day under running calls interrupts none and charges each once, in every format', async () => {
     const mark = await rig.mark();
     const forms = formsOf(undefined);
     for (const form of forms) {
@@ -96,7 +96,7 @@ describe('a clock that jumps', () => {
   });
 
   for (const [timezone, afterMs] of ZONES)
-    it(`a call over midnight in ${timezone} counts on one day, in a budget and in reports: when it began (E48)`, async () => {
+    it(`a call over midnight in ${timezone} counts on the day of its start, in a budget and in reports (E48)`, async () => {
       const real = Date.now();
       const midnight = Math.floor(real / DAY_MS) * DAY_MS + afterMs;
       const setClock = (instant: number): void => {
@@ -125,7 +125,7 @@ describe('a clock that jumps', () => {
       expect(data?.map((row) => [row['day' as never], row['cost_usd' as never]])).to.deep.equal([[day, spent]]);
     });
 
-  it('P12: a request that runs is not run a second time for its Idempotency-Key', async () => {
+  it('P12: a running request is not run a second time for its Idempotency-Key', async () => {
     const mark = await rig.mark();
     const headers = { 'idempotency-key': 'while-the-clock-jumps' };
     const seen = rig.vendor.requests.length;
@@ -143,7 +143,7 @@ describe('a clock that jumps', () => {
     await rig.expectOrder(mark, 1, USAGE_COST);
   });
 
-  it('P12: a call that another node takes for forgotten is charged what it cost when it ends', async () => {
+  it('P12: a call that another node treats as abandoned is charged its cost when it ends', async () => {
     const mark = await rig.mark();
     const folder = path.join(rig.gateway.folder, 'data');
     rig.vendor.script(async (wire) => {

@@ -7,7 +7,7 @@ import { delta } from '../support/vendors/openai-vendor.ts';
 import { heldSse, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
-describe('a configuration at fault', () => {
+describe('an invalid configuration', () => {
   const folder = useTempFolder('config-faults');
   const file = path.join(folder, 'tollgate.config.yaml');
 
@@ -29,7 +29,7 @@ describe('a configuration at fault', () => {
       /nobody/,
     ],
   ] as const) {
-    it(`${title} lets nothing listen, is told with the place, and ends with exit code 3`, async () => {
+    it(`${title} opens no port, is reported with the place, and ends with exit code 3`, async () => {
       await writeFile(file, text);
       for (const command of ['check', 'start']) {
         const { code, stderr } = await runCli([command], folder);
@@ -41,7 +41,7 @@ describe('a configuration at fault', () => {
     });
   }
 
-  describe('beside a running gateway', () => {
+  describe('under a running gateway', () => {
     let upstream: ScriptedUpstream;
     let running: Running;
     let good = '';
@@ -76,7 +76,7 @@ providers: { echo: {}, one: { plugin: openai-compatible, baseUrl: '${upstream.ur
     const told = (what: string, times: number) =>
       eventually(async () => expect(running.stdout().split(what), running.stdout()).to.have.lengthOf(times + 1));
 
-    it('G01, G03, G04: a file that is broken or gone at a reload changes nothing, running streams included', async () => {
+    it('G01, G03, G04: a broken or missing file at a reload changes nothing, running streams included', async () => {
       const held = heldSse(delta('one'), delta('', 'stop'), '[DONE]');
       upstream.script(held.script);
       const before = await ask();

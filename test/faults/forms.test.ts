@@ -138,7 +138,7 @@ const ODD: readonly OddCase[] = [
   },
 ];
 
-describe('odd responses of providers', () => {
+describe('unusual responses of providers', () => {
   let rig: FaultRig;
   before(async () => {
     rig = await startFaultRig();
@@ -146,7 +146,7 @@ describe('odd responses of providers', () => {
   after(() => rig?.stop());
 
   for (const { title, script, stream, text, cost = USAGE_COST, check } of ODD)
-    it(`${title} gives a whole response, which is charged once, in every form`, async () => {
+    it(`${title} gives a complete response, which is charged once, in every format`, async () => {
       const mark = await rig.mark();
       const forms = formsOf(stream);
       rig.vendor.script(script);
@@ -159,7 +159,7 @@ describe('odd responses of providers', () => {
       notePassed(title, forms);
     });
 
-  it('U09: a provider that resets a kept connection gets the request again on a new one, in every form', async () => {
+  it('U09: a provider that resets an idle connection gets the request again on a new one, in every format', async () => {
     const mark = await rig.mark();
     for (const form of formsOf(undefined)) {
       rig.vendor.script(fine('first'), (wire) => wire.reset(), fine('second'));
@@ -170,7 +170,7 @@ describe('odd responses of providers', () => {
     notePassed('U09', formsOf(undefined));
   });
 
-  it('U24: an error in the middle of a stream comes after what came before, and no other target is asked, in every form', async () => {
+  it('U24: an error in the middle of a stream follows the text before it, and no other target is called, in every format', async () => {
     const mark = await rig.mark();
     const asked = rig.second.requests.length;
     const forms = formsOf(true);
@@ -191,7 +191,7 @@ describe('odd responses of providers', () => {
     notePassed('U24', forms);
   });
 
-  it('U50: a second response to one request reaches nobody, in every form', async () => {
+  it('U50: a second response to one request reaches no caller, in every format', async () => {
     for (const form of formsOf(undefined)) {
       rig.vendor.script(async (wire) => {
         await fine('mine')(wire);
@@ -203,7 +203,7 @@ describe('odd responses of providers', () => {
     notePassed('U50', formsOf(undefined));
   });
 
-  it('U52: every piece of split tool calls comes to its call, in every streamed form', async () => {
+  it('U52: every piece of split tool calls is assigned to its call, in every streamed format', async () => {
     const call = (index: number, rest: object) =>
       JSON.stringify({
         ...JSON.parse(delta('')),
@@ -227,7 +227,7 @@ describe('odd responses of providers', () => {
   });
 
   for (const reason of ['length', 'content_filter', 'stop'])
-    it(`U53: the finish reason ${reason} is told in the form’s own word, in every form`, async () => {
+    it(`U53: the finish reason ${reason} is sent in the format’s own word, in every format`, async () => {
       const { choices } = completion('x');
       const whole = answer(200, completion('x', { choices: [{ ...choices[0], finish_reason: reason }] }));
       rig.vendor.script(either(whole, events([delta('x'), delta('', reason, usage()), '[DONE]'])));
@@ -238,7 +238,7 @@ describe('odd responses of providers', () => {
       notePassed('U53', formsOf(undefined));
     });
 
-  it('U53: a stream whose finish reason stays null is cut short, not finished, in every form', async () => {
+  it('U53: a stream whose finish reason stays null is truncated, not finished, in every format', async () => {
     rig.vendor.script(events([delta('x'), delta('y'), '[DONE]']));
     for (const form of formsOf(true)) rig.expectErrorAs(form, await rig.askAs(form), 'provider_unavailable', 'xy');
   });

@@ -52,7 +52,7 @@ describeWith('a Redis that evicts nothing and has little memory', { 'redis-serve
   const refusedWrites = async (): Promise<number> =>
     Number(/errorstat_OOM:count=(\d+)/.exec(await askRedis(redis.port, 'INFO', 'errorstats'))?.[1] ?? 0);
 
-  it('E29: is not filled by six accounts that keep three times as much at once, and others go on', async function () {
+  it('E29: is not filled by six accounts that store three times as much concurrently, and others continue', async function () {
     this.timeout(600_000);
     const other = await makeKey('other');
     const keys = await Promise.all(GREEDY.map(makeKey));
@@ -93,7 +93,7 @@ describeWith('a Redis that evicts nothing and has little memory', { 'redis-serve
     expect(log.includes('was not kept') && log.includes('OOM'), 'no result was lost for want of room').to.equal(false);
   });
 
-  it('E55: that is full all the same is told as that, and calls go on when it has room again', async function () {
+  it('E55: that is full all the same is reported, and calls continue when it has memory again', async function () {
     this.timeout(900_000);
     const key = await makeKey('late');
     await eventually(async () => expect((await chat(key, 'hello')).status).to.equal(200));

@@ -17,7 +17,7 @@ describe('the list of faults', () => {
     expect(Object.keys(FAULTS)).to.deep.equal(cases.map(({ id }) => id));
   });
 
-  it('points to tests that are there and name the fault', () => {
+  it('points to existing tests that name the fault', () => {
     const missing = Object.entries(FAULTS).flatMap(([id, { tests }]) => {
       if (tests.length === 0) return [`${id}: no test`];
       return tests.flatMap((test) => {
@@ -28,7 +28,7 @@ describe('the list of faults', () => {
     expect(missing).to.deep.equal([]);
   });
 
-  it('has every fault of a provider tested in each form in which it can happen', () => {
+  it('has every fault of a provider tested in each format in which it can occur', () => {
     const missing = Object.keys(FAULTS).filter((id) => /^[UC]/.test(id) && !FORMS[id]);
     expect(missing).to.deep.equal([]);
     for (const { title, stream } of [...BREAKS, ...NO_ANSWERS]) {
@@ -37,7 +37,7 @@ describe('the list of faults', () => {
     }
   });
 
-  it('is what docs/reliability.md shows (npm run reliability)', () => {
+  it('matches docs/reliability.md (npm run reliability)', () => {
     const page = read('docs/reliability.md');
     expect(page).to.equal(withFaults(page, FAULTS, FORMS));
   });

@@ -2,14 +2,20 @@ import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers/promises';
 import { expect } from 'chai';
 import fc from 'fast-check';
+import pg from 'pg';
 import type { Ledger, Outcome, Principal, Store } from '../../contract/index.ts';
 import { completeChat } from '../../core/calls/chat.ts';
 import { streamChat } from '../../core/calls/chat-stream.ts';
 import { keyBudgetId, userBudgetId } from '../../plugins/policies/kit/index.ts';
 import { openMemory } from '../../plugins/stores/memory/index.ts';
+import { openPostgres } from '../../plugins/stores/postgres/index.ts';
+import { openRedis } from '../../plugins/stores/redis/index.ts';
 import { openSqlite } from '../../plugins/stores/sqlite/index.ts';
 import { useTempFolder } from '../support/folders.ts';
+import { describeWith, type TestServer } from '../support/processes/server-process.ts';
 import { GROUPINGS } from '../support/stores/ledger-model.ts';
+import { INITDB, POSTGRES, startPostgresServer } from '../support/stores/postgres-server.ts';
+import { askRedis, REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
 import { type MoneyNode, startMoneyNode } from './money-node.ts';
 import { type Deed, PIECE, PRICE, type Script, scriptedProvider } from './money-vendor.ts';
 
@@ -246,8 +252,29 @@ async function ask(
   onEnd({ id, callId, key, pieces: Math.min(pieces, maxTokens), sent, cost });
 }
 
-describe('the money of calls', () => {
-  const folder = useTempFolder('money-property');
+/** Tests a store with a share of the cases. */
+function testMoney(title: string, open: () => Promise<Store>, share: number): void {
+  it(`is at least the delivered part and at most the reservation, whatever happens, on ${title}`, async function () {
+    this.timeout(0);
+    let store = await open();
+    let cases = 0;
+    const property = fc.asyncProperty(STEPS, async (steps) => {
+      if (++cases % CASES_A_STORE === 0) {
+        await store.close();
+        store = await open();
+      }
+      await run(store, steps);
+    });
+    await fc.assert(property, {
+      numRuns: Math.ceil(CASES * share),
+      seed: SEED,
+    });
+    await store.close();
+  });
+}
+
+/** Shifts clocks by `offsetMs` and makes retries immediate in the tests of a suite. */
+function useOwnTime(): void {
   // Replaced by hand: `mock.method` records every call with its stack, which takes some megabytes per case.
   const { now } = Date;
   const { setTimeout: pause } = timers;
@@ -263,26 +290,41 @@ describe('the money of calls', () => {
     timers.setTimeout = pause;
     syncBuiltinESMExports();
   });
+}
 
-  for (const [title, open, share] of [
-    ['memory', () => openMemory(), 1],
-    ['sqlite', () => openSqlite({ folder }), 0.1],
-  ] as const)
-    it(`is at least what was delivered and at most what was reserved, whatever happens, on ${title}`, async function () {
-      this.timeout(0);
-      let store = await open();
-      let cases = 0;
-      const property = fc.asyncProperty(STEPS, async (steps) => {
-        if (++cases % CASES_A_STORE === 0) {
-          await store.close();
-          store = await open();
-        }
-        await run(store, steps);
-      });
-      await fc.assert(property, {
-        numRuns: Math.ceil(CASES * share),
-        seed: SEED,
-      });
-      await store.close();
-    });
+describe('the money of calls', () => {
+  const folder = useTempFolder('money-property');
+  useOwnTime();
+  testMoney('memory', async () => openMemory(), 1);
+  testMoney('sqlite', () => openSqlite({ folder }), 0.1);
+});
+
+describeWith('the money of calls on a redis server', { 'redis-server': REDIS_SERVER }, () => {
+  let server: TestServer;
+  before(async () => {
+    server = await startRedisServer();
+  });
+  after(() => server?.close());
+  useOwnTime();
+  const open = async (): Promise<Store> => {
+    await askRedis(server.port, 'FLUSHALL');
+    return openRedis({ url: server.url, timeoutMs: 10_000 });
+  };
+  testMoney('redis', open, 0.1);
+});
+
+describeWith('the money of calls on a postgres server', { postgres: POSTGRES, initdb: INITDB }, () => {
+  let server: TestServer;
+  before(async () => {
+    server = await startPostgresServer();
+  });
+  after(() => server?.close());
+  useOwnTime();
+  const open = async (): Promise<Store> => {
+    const pool = new pg.Pool({ connectionString: server.url, max: 1 });
+    await pool.query({ text: 'DROP SCHEMA IF EXISTS tollgate CASCADE' });
+    await pool.end();
+    return openPostgres({ url: server.url, timeoutMs: 10_000 });
+  };
+  testMoney('postgres', open, 0.1);
 });

@@ -18,7 +18,7 @@ const hook = (name: string, body: string) =>
 const route = (path: string, body: string) =>
   `api.route({ method: 'GET', path: '${path}', summary: 'x', auth: 'none', responses: { 200: 'Done.' }, handler(ctx) { ${body} } });`;
 
-describe('a plugin at fault', () => {
+describe('a failing plugin', () => {
   describe('at start', () => {
     for (const [title, setup, words] of [
       ['X01: a plugin that throws in setup', `throw new Error('no disk');`, /bad[\s\S]*setup failed: no disk/],
@@ -35,7 +35,7 @@ describe('a plugin at fault', () => {
       ],
       ['G02: a plugin that claims a route that is taken', route('/livez', ''), /bad[\s\S]*\/livez/],
     ] as const) {
-      it(`${title} lets nothing listen, and the message names it`, async () => {
+      it(`${title} opens no port, and the message names it`, async () => {
         let started = false;
         const error = await startGateway(
           { plugins: ['./bad.mjs'] },
@@ -117,7 +117,7 @@ describe('a plugin at fault', () => {
       ['X06: a plugin that returns a number for a request', 'send', 0],
       ['X06: a plugin that returns a text for a response, which is paid for,', 'receive', USAGE_COST],
     ] as const) {
-      it(`${title} is 500 without its words, which the log has, in every form`, async () => {
+      it(`${title} is a 500 without its message, which is in the log, in every format`, async () => {
         const mark = await rig.mark();
         // A stream does not run the hook of complete responses.
         const forms = formsOf(user === 'receive' ? false : undefined);
@@ -138,7 +138,7 @@ describe('a plugin at fault', () => {
       });
     }
 
-    it('X03: a plugin that throws in the error hook keeps no error from the caller', async () => {
+    it('X03: a plugin that throws in the error hook hides no error from the caller', async () => {
       const mark = await rig.mark();
       rig.vendor.script(answer(500, 'no'));
       rig.expectError(await rig.ask({ user: 'error' }), 'internal_error', 500);
@@ -161,7 +161,7 @@ describe('a plugin at fault', () => {
       await rig.expectOrder(mark, 1, PROMPT_COST + 4);
     });
 
-    it('X05: a plugin that throws on the third chunk of a stream is one error, charged once, in every form', async () => {
+    it('X05: a plugin that throws on the third chunk of a stream is one error, charged once, in every format', async () => {
       const mark = await rig.mark();
       rig.vendor.script(events(['aaaa', 'bbbb', 'cccc', 'dddd'].map((text) => delta(text))));
       const forms = formsOf(true);
@@ -181,7 +181,7 @@ describe('a plugin at fault', () => {
       ['a body that is no JSON', '/circle', 500],
       ['no body at all', '/nothing', 500],
     ] as const) {
-      it(`X09: a plugin that responds with ${title} leaves the caller a well-formed error on a whole connection`, async () => {
+      it(`X09: a plugin that responds with ${title} leaves the caller a well-formed error on an intact connection`, async () => {
         const response = await rig.gateway.get(where);
         const text = await response.text();
         expect(response.headers.get('set-cookie')).to.equal(null);
@@ -191,7 +191,7 @@ describe('a plugin at fault', () => {
       });
     }
 
-    it('X08: a plugin finds no key in anything that it is handed', async () => {
+    it('X08: a plugin finds no key in its arguments', async () => {
       const seen = await (await rig.gateway.get('/seen')).text();
       const heard = await rig.ask({ user: 'echo' });
       expect(heard.text).to.include('"seen"');
@@ -201,7 +201,7 @@ describe('a plugin at fault', () => {
       }
     });
 
-    it('leaves a gateway that serves the next hundred calls', async () => {
+    it('is followed by a gateway that serves the next hundred calls', async () => {
       await rig.expectOrder(await rig.mark(), 0, 0, 100);
     });
   });

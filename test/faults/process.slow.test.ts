@@ -36,7 +36,7 @@ process.on('SIGUSR2', () => { hoard = []; });
 ${policy('hoards', POST('/hurt', `for (let s = getHeapStatistics(); s.used_heap_size < s.heap_size_limit * 0.5; s = getHeapStatistics()) hoard.push(Array.from({ length: 20000 }, (_, n) => ({ n })))`))}`,
 };
 
-describe('a gateway process that something goes wrong in', () => {
+describe('a failing gateway process', () => {
   const folder = useTempFolder('process');
   let upstream: ScriptedUpstream;
   let running: Running;
@@ -93,7 +93,7 @@ describe('a gateway process that something goes wrong in', () => {
     ['P06: a rejection that nobody handles', 'rejects.mjs', 'nobody waits for this'],
     ['P07: an exception in a timer', 'throws.mjs', 'out of a timer'],
   ] as const) {
-    it(`${id} that is no plugin’s is logged with its origin; the gateway drains, settles and exits with 1`, async () => {
+    it(`${id} that comes from no plugin is logged with its origin; the gateway drains, settles and exits with 1`, async () => {
       await start({}, { NODE_OPTIONS: `--import=${pathToFileURL(path.join(folder, file)).href}` });
       const held = heldSse(delta('one'), delta('', 'stop', { usage: completion().usage }), '[DONE]');
       upstream.script(held.script);
@@ -108,17 +108,17 @@ describe('a gateway process that something goes wrong in', () => {
     });
   }
 
-  it('X07: a plugin that throws in a copy of a stream is named, the stream is whole, and the gateway goes on', async () => {
+  it('X07: a plugin that throws in a copy of a stream is named, the stream is complete, and the gateway continues', async () => {
     await start({ plugins: ['./tees.mjs'] });
     upstream.script(events([delta('x'), delta('', 'stop'), '[DONE]']));
     expect(await (await ask({ stream: true })).text()).to.include('[DONE]');
     await eventually(async () => expect(running.stdout()).to.include('from a copy of the stream'));
-    expect(running.stdout()).to.include('"plugin":"./tees.mjs"').and.include('the gateway goes on');
+    expect(running.stdout()).to.include('"plugin":"./tees.mjs"').and.include('the gateway continues');
     upstream.script(answer(200, completion()));
     await worksAgain();
   });
 
-  it('P08: a gateway whose event loop was blocked sheds what has piled up, spares running streams, and recovers', async () => {
+  it('P08: a gateway whose event loop was blocked sheds waiting requests, spares running streams, and recovers', async () => {
     await start({ plugins: ['./blocks.mjs'], policies: { overload: {} } });
     const held = heldSse(delta('one'), delta('', 'stop'), '[DONE]');
     upstream.script(held.script);
@@ -162,7 +162,7 @@ describe('a gateway process that something goes wrong in', () => {
     await worksAgain();
   });
 
-  it('P10: callers of a gateway without file descriptors wait or are refused, and it lives and recovers', async function () {
+  it('P10: callers of a gateway without file descriptors wait or are refused, and it survives and recovers', async function () {
     if (process.platform === 'win32') this.skip();
     await start({ store: 'memory:' }, {}, 'ulimit -n 256');
     await worksAgain();
@@ -196,7 +196,7 @@ describe('a gateway process that something goes wrong in', () => {
     expect((await running.finished).code).to.equal(0);
   });
 
-  it('P11: a reader of the log that goes away stops nothing', async () => {
+  it('P11: a log reader that disconnects does not stop the gateway', async () => {
     await start({});
     running.child.stdout?.destroy();
     for (let n = 0; n < 20; n++) expect((await ask()).status).to.equal(200);

@@ -44,7 +44,7 @@ describe('a call with a second target', () => {
   });
 
   for (const [at, { title, script, stream }] of RESCUED.entries())
-    it(`${title} costs the caller nothing, in every form`, async () => {
+    it(`${title} costs the caller nothing, in every format`, async () => {
       const mark = await rig.mark();
       const forms = formsOf(stream);
       const seen = vendor.requests.length;

@@ -8,7 +8,7 @@ const PLAIN_KEY = 'correct horse battery/staple';
 const HEADER_VALUE = 'wintermute-tessier';
 const SECRETS = [PLAIN_KEY, HEADER_VALUE, encodeURIComponent(PLAIN_KEY), 'Correct Horse'];
 
-describe('a secret that a provider is sent', () => {
+describe('a secret in requests to a provider', () => {
   let vendor: ScriptedUpstream;
   let rig: FaultRig;
   before(async () => {
@@ -49,7 +49,7 @@ describe('a secret that a provider is sent', () => {
   ] as const;
   for (const [title, script] of FORMS)
     for (const stream of [false, true])
-      it(`comes back in nothing that a caller or a log gets to see, by ${title}${stream ? ' on a stream' : ''}`, async () => {
+      it(`is never visible to a caller or in a log, by ${title}${stream ? ' on a stream' : ''}`, async () => {
         vendor.script(script);
         for (const model of ['own/m', 'twice']) {
           const heard = await rig.ask({ model, stream });

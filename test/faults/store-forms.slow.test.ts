@@ -16,7 +16,7 @@ const fine: Script = (wire) =>
     ? events([delta('fine', 'stop', { usage: completion().usage }), '[DONE]'])(wire)
     : wire.send(answer(200, completion()));
 
-describeWith('a store that breaks, in every form', { 'redis-server': REDIS_SERVER }, () => {
+describeWith('a failing store, in every format', { 'redis-server': REDIS_SERVER }, () => {
   let redis: TestServer;
   let rig: FaultRig;
   before(async () => {
@@ -34,7 +34,7 @@ describeWith('a store that breaks, in every form', { 'redis-server': REDIS_SERVE
     ['S02: a store that dies', () => redis.kill(), () => redis.start()],
     ['S03: a store that hangs', () => redis.freeze(), () => redis.thaw()],
   ] as const)
-    it(`${title} is told as 503 store_unavailable, no vendor is asked, and calls work when it is back`, async () => {
+    it(`${title} is reported as 503 store_unavailable, no vendor is called, and calls succeed when it is back`, async () => {
       for (const form of ALL) expect(form.text(await rig.askAs(form)), form.name).to.equal('fine');
       await hurt();
       const seen = rig.vendor.requests.length;
@@ -48,7 +48,7 @@ describeWith('a store that breaks, in every form', { 'redis-server': REDIS_SERVE
     });
 });
 
-describe('a gateway that ends, in every form', () => {
+describe('a gateway that shuts down, in every format', () => {
   /** Starts calls in these formats, and closes the gateway once the vendor has received all of them. */
   const endUnder = async (
     script: Script,
@@ -74,7 +74,7 @@ describe('a gateway that ends, in every form', () => {
     await wire.send(chunk(`data: ${delta('words')}\n\n`));
   };
 
-  it('P03: calls under way finish when the gateway gets SIGTERM', async () => {
+  it('P03: running calls finish when the gateway gets SIGTERM', async () => {
     const script: Script = async (wire) => {
       const streams = isStream(wire.request.json() as object);
       if (streams) await firstWords(wire);
@@ -89,7 +89,7 @@ describe('a gateway that ends, in every form', () => {
     notePassed('P03', ALL);
   });
 
-  it('P04: a call without end ends in an error when the gateway gets SIGTERM', async () => {
+  it('P04: an endless call ends in an error when the gateway gets SIGTERM', async () => {
     const script: Script = async (wire) => {
       if (isStream(wire.request.json() as object)) await firstWords(wire);
       await wire.hang();

@@ -24,7 +24,7 @@ const usage = JSON.stringify({
   usage: USAGE,
 });
 
-describe('a stream that its caller leaves', () => {
+describe('a stream whose caller disconnects', () => {
   let rig: FaultRig;
   before(async () => {
     rig = await startFaultRig();
@@ -69,14 +69,14 @@ describe('a stream that its caller leaves', () => {
     ['after the finish reason and before the usage', '"stop"'],
     ['after the last text and before the finish reason', 'seen'],
   ] as const)
-    it(`is charged what the provider counted when it is left ${when}`, async () => {
+    it(`is charged by the provider’s usage when the caller disconnects ${when}`, async () => {
       const mark = await rig.mark();
       rig.vendor.script(slowly([delta('seen'), delta('', 'stop'), usage, '[DONE]'], 100));
       await leaveAt(word);
       await rig.expectOrder(mark, 1, TRUE_COST);
     });
 
-  it('is charged what came, estimated, when the provider does not end it soon', async () => {
+  it('is charged by an estimate of the received part when the provider does not end it soon', async () => {
     const mark = await rig.mark();
     rig.vendor.script(slowly([delta('seen')], 10, false));
     const seen = rig.vendor.requests.length;
@@ -85,7 +85,7 @@ describe('a stream that its caller leaves', () => {
     await rig.expectOrder(mark, 1, PROMPT_COST + 2);
   });
 
-  it('E59: is hung up on after a moment, also when the provider goes on without end', async () => {
+  it('E59: is disconnected after a moment, also when the provider continues endlessly', async () => {
     rig.vendor.script(async (wire) => {
       await wire.send(SSE_HEAD);
       while (!wire.isGone) {
@@ -115,7 +115,7 @@ describe('a stream that its caller leaves', () => {
     ['a call of a function', { function_call: { name: 'f'.repeat(20), arguments: '1'.repeat(20) } }, 10],
     ['a kind that nobody knew', { picture: { words: 'p'.repeat(40) } }, 10],
   ] as const)
-    it(`is charged for ${kind} where the provider counts nothing`, async () => {
+    it(`is charged for ${kind} if the provider reports no usage`, async () => {
       const mark = await rig.mark();
       rig.vendor.script(slowly([deltaOf(fields), delta('', 'stop'), '[DONE]'], 0));
       await rig.ask({ stream: true });

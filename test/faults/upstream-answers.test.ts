@@ -8,7 +8,7 @@ import { NO_ANSWERS, refusal } from './upstream-cases.ts';
 
 const STREAM = { stream: true };
 
-describe('a provider that responds with something wrong', () => {
+describe('a provider with an invalid response', () => {
   let rig: FaultRig;
   before(async () => {
     rig = await startFaultRig();
@@ -16,7 +16,7 @@ describe('a provider that responds with something wrong', () => {
   after(() => rig?.stop());
 
   for (const { title, script, stream, code, cost = 0, message = /./, headers = {} } of NO_ANSWERS) {
-    it(`${title} is told as ${code}, in every form`, async () => {
+    it(`${title} is reported as ${code}, in every format`, async () => {
       const mark = await rig.mark();
       const forms = formsOf(stream);
       rig.vendor.script(script);
@@ -71,7 +71,7 @@ describe('a provider that responds with something wrong', () => {
     await rig.expectOrder(mark, 1, 10 * USAGE_COST);
   });
 
-  it('U24: an error in the middle of a stream is one error frame after all that came before, and nobody else is asked', async () => {
+  it('U24: an error in the middle of a stream is one error frame after the previous content, and no other target is called', async () => {
     const mark = await rig.mark();
     const asked = rig.second.requests.length;
     const broken = JSON.stringify({ error: { message: 'at http://127.0.0.1', type: 'server_error' } });
@@ -90,7 +90,7 @@ describe('a provider that responds with something wrong', () => {
     await rig.expectOrder(mark, 1, PROMPT_COST + 6);
   });
 
-  it('U50: a response that nobody asked for is not taken for that of the next caller', async () => {
+  it('U50: an unsolicited response is not sent to the next caller', async () => {
     for (const delayMs of [0, 5, 20]) {
       rig.vendor.script(
         async (wire) => {
@@ -108,7 +108,7 @@ describe('a provider that responds with something wrong', () => {
     }
   });
 
-  it('U51: headers of the vendor do not come through, but for its rate limits', async () => {
+  it('U51: headers of the vendor are removed, except its rate limits', async () => {
     const theirs = {
       'set-cookie': 'a=b',
       server: 'cloudflare',
@@ -125,12 +125,12 @@ describe('a provider that responds with something wrong', () => {
       expect(headers[name], name).to.equal(undefined);
   });
 
-  it('U47: early hints are passed over', async () => {
+  it('U47: early hints are ignored', async () => {
     rig.vendor.script(Buffer.concat([Buffer.from(head(103, { link: '</x>' })), answer(200, completion())]));
     expect((await rig.ask()).status).to.equal(200);
   });
 
-  it('U19: a response under another content type is taken when it is JSON', async () => {
+  it('U19: a response with another content type is accepted if it is JSON', async () => {
     const mark = await rig.mark();
     for (const type of ['text/plain', 'text/html', 'application/octet-stream']) {
       rig.vendor.script(answer(200, completion(), { 'content-type': type }));
@@ -139,7 +139,7 @@ describe('a provider that responds with something wrong', () => {
     await rig.expectOrder(mark, 3, 3 * USAGE_COST);
   });
 
-  it('U20: a response as JSON where a stream was asked for is made a stream', async () => {
+  it('U20: a JSON response to a stream request becomes a stream', async () => {
     const mark = await rig.mark();
     rig.vendor.script(answer(200, completion('whole')));
     const { frames } = await rig.ask(STREAM);
@@ -148,7 +148,7 @@ describe('a provider that responds with something wrong', () => {
     await rig.expectOrder(mark, 1, USAGE_COST);
   });
 
-  it('U31: code points are whole wherever the vendor’s packets are cut', async () => {
+  it('U31: code points are intact wherever the vendor’s packets are split', async () => {
     const wire = Buffer.from(`data: ${delta('😀é', 'stop')}\n\ndata: [DONE]\n\n`);
     const from = wire.indexOf(Buffer.from('😀'));
     for (let at = from; at < from + 7; at++) {
@@ -175,7 +175,7 @@ describe('a provider that responds with something wrong', () => {
     expect((await rig.ask(STREAM)).text).to.include('"content":"a\ufffdb"');
   });
 
-  it('U32: every kind of line end, and a byte order mark, give the same response', async () => {
+  it('U32: every kind of line end, and a byte order mark, result in the same response', async () => {
     const texts: string[][] = [];
     for (const [end, mark] of [
       ['\n', ''],
@@ -195,7 +195,7 @@ describe('a provider that responds with something wrong', () => {
     expect(texts[0]?.at(-1)).to.equal('[DONE]');
   });
 
-  it('leaves a gateway that serves the next hundred calls', async () => {
+  it('is followed by a gateway that serves the next hundred calls', async () => {
     await rig.expectOrder(await rig.mark(), 0, 0, 100);
   });
 });

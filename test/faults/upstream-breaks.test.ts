@@ -10,7 +10,7 @@ import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support
 import { notePassed } from './passed-forms.ts';
 import { BREAKS } from './upstream-cases.ts';
 
-describe('a provider that breaks off', () => {
+describe('a provider that breaks its connection', () => {
   let rig: FaultRig;
   before(async () => {
     rig = await startFaultRig();
@@ -18,7 +18,7 @@ describe('a provider that breaks off', () => {
   after(() => rig?.stop());
 
   for (const { title, script, stream, isHasty, code, text = '', cost = 0 } of BREAKS) {
-    it(`${title} is told as ${code}, and gets the prompt once, in every form`, async () => {
+    it(`${title} is reported as ${code}, and gets the prompt once, in every format`, async () => {
       const model = isHasty ? 'hasty/m' : 'one/m';
       const forms = formsOf(stream);
       // Closes all connections, because a reset on a reused connection would be retried.
@@ -37,7 +37,7 @@ describe('a provider that breaks off', () => {
     });
   }
 
-  it('U09: a provider that resets a kept connection gets the call again on a new one, and it is charged once', async () => {
+  it('U09: a provider that resets an idle connection gets the call again on a new one, and it is charged once', async () => {
     const mark = await rig.mark();
     rig.vendor.script(answer(200, completion()));
     expect((await rig.ask()).status).to.equal(200);
@@ -47,12 +47,12 @@ describe('a provider that breaks off', () => {
     await rig.expectOrder(mark, 2, 2 * USAGE_COST);
   });
 
-  it('leaves a gateway that serves the next hundred calls', async () => {
+  it('is followed by a gateway that serves the next hundred calls', async () => {
     await rig.expectOrder(await rig.mark(), 0, 0, 100);
   });
 });
 
-describe('a provider that cannot be reached', () => {
+describe('an unreachable provider', () => {
   let rig: FaultRig;
   let hole: Awaited<ReturnType<typeof startBlackHole>>;
   let untrusted: ScriptedUpstream;
@@ -86,7 +86,7 @@ describe('a provider that cannot be reached', () => {
     ['U04: a provider that has a certificate that nobody knows', 'untrusted/m', 'provider_unavailable'],
     ['U03: a provider that takes a connection and does nothing with it', 'hole/m', 'provider_timeout'],
   ] as const) {
-    it(`${title} is sent nothing, and nothing is charged, in every form`, async () => {
+    it(`${title} gets no request, and nothing is charged, in every format`, async () => {
       const mark = await rig.mark();
       const forms = formsOf(undefined);
       const heard = await Promise.all(forms.map((form) => rig.askAs(form, model)));
@@ -109,7 +109,7 @@ describe('a provider that cannot be reached', () => {
     await rig.expectOrder(mark, 1, 10 * USAGE_COST);
   });
 
-  it('U54: targets that all fail are one error, in every form', async () => {
+  it('U54: targets that all fail are one error, in every format', async () => {
     const mark = await rig.mark();
     rig.vendor.script(answer(429, { error: { message: 'slow down', type: 'rate_limit_error' } }));
     rig.second.script(answer(500, { error: { message: 'no', type: 'server_error' } }));
@@ -123,7 +123,7 @@ describe('a provider that cannot be reached', () => {
     notePassed('U54', forms);
   });
 
-  it('U54: targets that all fail are one error after one retry, and the caller’s SDK is told to stop', async () => {
+  it('U54: targets that all fail are one error after one retry, and the caller’s SDK does not retry', async () => {
     const mark = await rig.mark();
     const asked = [rig.vendor.requests.length, rig.second.requests.length];
     rig.vendor.script(answer(429, { error: { message: 'slow down', type: 'rate_limit_error' } }));

@@ -10,7 +10,7 @@ const usage = (prompt: unknown, output: unknown = 10, total: unknown = 60) => ({
 /** Impossible usage; the call is charged by the gateway's estimate. */
 const NONSENSE: readonly unknown[] = [-5, 1e308, Number.MAX_SAFE_INTEGER, 2 ** 39, '50', null, [], { a: 1 }, true];
 
-describe('the end of a stream, and what it counts', () => {
+describe('the end of a stream, and its usage', () => {
   let rig: FaultRig;
   before(async () => {
     rig = await startFaultRig();
@@ -29,7 +29,7 @@ describe('the end of a stream, and what it counts', () => {
     await rig.expectOrder(mark, 1, USAGE_COST);
   });
 
-  it('U27: counts that come again replace those before, and are not added', async () => {
+  it('U27: repeated counts replace the earlier ones, and are not added', async () => {
     const mark = await rig.mark();
     rig.vendor.script(
       events([delta('a', null, usage(50, 1)), delta('b', null, usage(50, 5)), delta('', 'stop', usage(50)), '[DONE]']),
@@ -39,7 +39,7 @@ describe('the end of a stream, and what it counts', () => {
     await rig.expectOrder(mark, 1, USAGE_COST);
   });
 
-  it('U28: counts beside the last words are found, and told apart from them', async () => {
+  it('U28: counts in the last text event are found, and separated from the text', async () => {
     const mark = await rig.mark();
     rig.vendor.script(events([delta('last words', 'stop', usage(50)), '[DONE]']));
     const { frames } = await rig.ask(STREAM);
@@ -57,7 +57,7 @@ describe('the end of a stream, and what it counts', () => {
   });
 
   for (const count of NONSENSE) {
-    it(`U30: ${JSON.stringify(count)} is not a count of tokens: the call is charged by estimate`, async () => {
+    it(`U30: ${JSON.stringify(count)} is not a token count: the call is charged by estimate`, async () => {
       const mark = await rig.mark();
       const says = JSON.stringify(completion('a'.repeat(40), usage(count, count, count)));
       rig.vendor.script(answer(200, says, { 'content-type': 'application/json' }));
@@ -80,7 +80,7 @@ describe('the end of a stream, and what it counts', () => {
       await rig.expectOrder(mark, 1, cost);
     });
 
-  it('U30: counts of cached tokens that cannot be are not believed, too low or too high', async () => {
+  it('U30: impossible counts of cached tokens are ignored, too low or too high', async () => {
     const mark = await rig.mark();
     const cached = (tokens: unknown) => ({ ...completion().usage, prompt_tokens_details: { cached_tokens: tokens } });
     // The last value is a possible count, but not for a call whose earlier values were these.
@@ -91,7 +91,7 @@ describe('the end of a stream, and what it counts', () => {
     await rig.expectOrder(mark, 4, 3 * USAGE_COST + PROMPT_COST + 2);
   });
 
-  it('U52: tool calls in forty pieces, their indexes out of order, come through to be put together', async () => {
+  it('U52: tool calls in forty pieces, their indexes out of order, are passed on for assembly', async () => {
     const whole = [JSON.stringify({ city: 'Ulm', unit: '°C' }), JSON.stringify({ q: 'x'.repeat(60) })];
     const name = (index: number) => ({
       index,
@@ -132,7 +132,7 @@ describe('the end of a stream, and what it counts', () => {
   });
 
   for (const reason of ['length', 'content_filter', 'stop']) {
-    it(`U53: the finish reason ${reason} comes through`, async () => {
+    it(`U53: the finish reason ${reason} is passed on`, async () => {
       rig.vendor.script(events([delta('x'), delta('', reason), '[DONE]']));
       expect((await rig.ask(STREAM)).text).to.include(`"finish_reason":"${reason}"`);
       const body = completion('x', { choices: [{ ...completion().choices[0], finish_reason: reason }] });
@@ -141,7 +141,7 @@ describe('the end of a stream, and what it counts', () => {
     });
   }
 
-  it('U53: a stream whose finish reason stays null is cut short, not finished', async () => {
+  it('U53: a stream whose finish reason stays null is truncated, not finished', async () => {
     rig.vendor.script(events([delta('x'), delta('y'), '[DONE]']));
     rig.expectError(await rig.ask(STREAM), 'provider_unavailable');
   });

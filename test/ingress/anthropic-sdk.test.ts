@@ -54,7 +54,7 @@ describe('the official anthropic client', () => {
   });
 
   for (const wire of ['anthropic', 'openai', 'gemini', 'mistral', 'deepseek'] as readonly Wire[]) {
-    it(`goes through a streamed loop of tools with thinking at ${wire}`, async () => {
+    it(`completes a streamed tool loop with thinking at ${wire}`, async () => {
       rig.say(wire, [CALLING, { pieces: [{ text: 'It is x.' }] }]);
       const model = MODEL_OF[wire];
       const thinking = { type: 'enabled' as const, budget_tokens: 1024 };
@@ -99,7 +99,7 @@ describe('the official anthropic client', () => {
       .that.matches(/^req_/);
   });
 
-  it('raises on a stream that breaks off, and keeps the text before it', async () => {
+  it('raises on an interrupted stream, after the text before it', async () => {
     rig.script('openai', cutScript('openai', { pieces: [{ text: 'half an answer' }] }, 4));
     let text = '';
     const stream = client.messages.stream(ask(MODEL_OF.openai)).on('text', (bit) => {

@@ -40,7 +40,7 @@ const OVERLOADED: Readonly<Record<Wire, readonly [status: number, body: object]>
   deepseek: [503, { error: { message: 'Server overloaded', type: 'server_error', code: 'overloaded' } }],
 };
 
-describe('bugs that others had, at each of five vendors', () => {
+describe('known bugs of other gateways, at each of five vendors', () => {
   let rig: IngressRig;
   before(async () => {
     const models = Object.fromEntries(
@@ -60,7 +60,7 @@ describe('bugs that others had, at each of five vendors', () => {
         expect(await response.json()).to.have.nested.property('error.type', 'overloaded_error');
       });
 
-      it(`G20: an overloaded ${wire} is left for the next target (${form})`, async () => {
+      it(`G20: an overloaded ${wire} is replaced by the next target (${form})`, async () => {
         const other: Wire = wire === 'openai' ? 'anthropic' : 'openai';
         const [status, body] = OVERLOADED[wire];
         rig.script(wire, answer(status, body, { 'retry-after': '7' }));
@@ -72,7 +72,7 @@ describe('bugs that others had, at each of five vendors', () => {
 
   for (const wire of FOREIGN)
     for (const [form, systemOf] of SYSTEMS) {
-      it(`G23: Claude Code’s attribution ${form} leaves the prompt for ${wire} the same from call to call`, async () => {
+      it(`G23: Claude Code’s attribution ${form} does not change the prompt for ${wire} between calls`, async () => {
         const sent: string[] = [];
         for (const [hash, stream] of [
           ['00001', false],
@@ -101,7 +101,7 @@ describe('bugs that others had, at each of five vendors', () => {
       });
     }
 
-  it('G23: Claude Code’s attribution goes to Anthropic as it was', async () => {
+  it('G23: Claude Code’s attribution goes to Anthropic unchanged', async () => {
     for (const [, systemOf] of SYSTEMS) {
       rig.say('anthropic', { pieces: [{ text: 'a' }] });
       await receiveMessage(rig, MODEL_OF.anthropic, { system: systemOf('00001') });
@@ -110,7 +110,7 @@ describe('bugs that others had, at each of five vendors', () => {
   });
 
   for (const wire of FOREIGN)
-    it(`G21, G22: ${wire} is not asked for a count, which holds system, tools and images`, async () => {
+    it(`G21, G22: a count for ${wire} is estimated here, including system, tools and images`, async () => {
       const before = rig.sent(wire).length;
       const messages = [{ role: 'user', content: 'Hi' }];
       const source = { type: 'base64', media_type: 'image/png', data: 'iVBORw0KGgo=' };
@@ -144,7 +144,7 @@ describe('bugs that others had, at each of five vendors', () => {
     });
 });
 
-describe('bugs that others had, of limits and lists', () => {
+describe('known bugs of other gateways, in limits and lists', () => {
   let rig: IngressRig;
   before(async () => {
     rig = await startIngressRig({
@@ -165,7 +165,7 @@ describe('bugs that others had, of limits and lists', () => {
     }
   });
 
-  it('G34: models are listed at once, without a redirect, with names to show and ids that Claude Code picks', async () => {
+  it('G34: models are listed directly, without a redirect, with display names and ids that Claude Code accepts', async () => {
     const headers = { 'anthropic-version': '2023-06-01', 'x-api-key': rig.gateway.key };
     const response = await fetch(`${rig.gateway.url}/v1/models?limit=1000`, { headers, redirect: 'error' });
     const { data } = (await response.json()) as { data: { id: string; display_name: string }[] };
@@ -174,7 +174,7 @@ describe('bugs that others had, of limits and lists', () => {
     for (const { display_name: name } of picked) expect(name).to.be.a('string').and.not.equal('');
   });
 
-  it('G46: an upgrade at /v1/responses is served or told 426 at once, with a bad key 401', async () => {
+  it('G46: an upgrade at /v1/responses is served or gets an immediate 426, with a wrong key a 401', async () => {
     const upgrade = (key: string): Promise<http.IncomingMessage> =>
       new Promise((resolve, reject) => {
         const request = http.get(`${rig.gateway.url}/v1/responses`, {
@@ -200,7 +200,7 @@ describe('bugs that others had, of limits and lists', () => {
 
 describe('G33: a silent vendor', () => {
   for (const wire of WIRES)
-    it(`G33: ${wire} is bridged by ping events before its first byte, in words that the format has`, async () => {
+    it(`G33: ${wire} is bridged by ping events before its first byte, in the format’s own events`, async () => {
       const rig = await startIngressRig({ server: { port: 0, sseKeepAlive: '30ms', drainTimeout: '2s' } });
       let speak = (): void => {};
       const spoken = new Promise<void>((resolve) => {
@@ -247,7 +247,7 @@ describe('G47: reasoning of one of several deployments', () => {
   const said: SaidNatively = { pieces: [{ reasoning: 'Hm' }, { text: 'Hello' }], encrypted: 'gAAA-blob' };
   const include = ['reasoning.encrypted_content'];
   for (const [form, stream] of FORMS)
-    it(`G47: goes back to the deployment that made it, by its blob and by its response’s id (${form})`, async () => {
+    it(`G47: goes back to the deployment that created it, by its blob and by its response’s id (${form})`, async () => {
       for (const [home, name, other] of [
         [east, 'east', west],
         [west, 'west', east],
@@ -267,7 +267,7 @@ describe('G47: reasoning of one of several deployments', () => {
       }
     });
 
-  it('G47: is no reason to fail where its deployment is gone: it is left out and told', async () => {
+  it('G47: causes no failure if its deployment is gone: it is dropped and reported', async () => {
     west.script(sendResponses(said));
     const { response } = await askResponse(rig, { model: 'west/gpt-5', include });
     sayAnywhere(rig, 'mistral', { pieces: [{ text: 'Hello' }] });

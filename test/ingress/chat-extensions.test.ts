@@ -81,7 +81,7 @@ describe('chat beyond OpenAI’s fields', () => {
       return { details: lastMessages()[1]?.['reasoning_details'], dropped: headers.get('x-tollgate-dropped') };
     };
 
-    it(`G52: reasoning that a relay’s vendor encrypted comes back to the account that made it, and to no other (${how})`, async () => {
+    it(`G52: reasoning that a relay’s vendor encrypted is returned to the account that created it, and to no other (${how})`, async () => {
       const turn = turnOf(await think('openrouter/openai/gpt-5'));
       expect(JSON.stringify(turn)).to.include('tg1.shared.');
       const there = { details: [{ ...SECRET, index: 1 }], dropped: 'reasoning' };
@@ -92,7 +92,7 @@ describe('chat beyond OpenAI’s fields', () => {
       expect(elsewhere.dropped).to.equal('reasoning');
     });
 
-    it(`G27, E38: a signed thought is in thinking_blocks with its signature sealed, and goes back as it was (${how})`, async () => {
+    it(`G27, E38: a signed thought is in thinking_blocks with its signature sealed, and is sent back unchanged (${how})`, async () => {
       const { thinking_blocks } = turnOf(await think('openrouter/anthropic/claude-sonnet-5'));
       const [block] = thinking_blocks as readonly { readonly signature: string }[];
       expect(block).to.include({ type: 'thinking', thinking: 'Hm, é.' });
@@ -104,7 +104,7 @@ describe('chat beyond OpenAI’s fields', () => {
     });
   }
 
-  it('refuses a file of the operator’s account unless he allows it', async () => {
+  it('refuses a file of the operator’s account unless it is allowed', async () => {
     const part = { type: 'file', file: { file_id: 'file-1' } };
     const refused = await post('vllm/m', [part]);
     expect(refused.status).to.equal(400);
@@ -114,7 +114,7 @@ describe('chat beyond OpenAI’s fields', () => {
     expect(lastMessages()[0]?.['content']).to.deep.equal([part]);
   });
 
-  it('E35: passes on no address of an inner network, in a part of whichever form', async () => {
+  it('E35: passes no URL of a private network, in any form of part', async () => {
     for (const [part, param] of [
       [{ type: 'image', image: METADATA }, 'image'],
       [{ type: 'image', source: { type: 'url', url: METADATA } }, 'source.url'],
@@ -126,7 +126,7 @@ describe('chat beyond OpenAI’s fields', () => {
     }
   });
 
-  it('E30: refuses more parts of a message than vendors take, by name', async () => {
+  it('E30: refuses more parts of a message than vendors take, with its name', async () => {
     const refused = await post(
       'trusted/m',
       Array.from({ length: 2049 }, () => ({ type: 'text', text: 'x' })),
@@ -135,7 +135,7 @@ describe('chat beyond OpenAI’s fields', () => {
     expect(await refused.json()).to.have.nested.include({ 'error.param': 'messages[0].content' });
   });
 
-  it('sends no addresses of images to a server of one’s own network unless the operator allows it', async () => {
+  it('sends no image URLs to a server in the private network unless the operator allows it', async () => {
     const part = { type: 'image_url', image_url: { url: IMAGE } };
     const refused = await post('vllm/m', [part]);
     expect(refused.status).to.equal(400);
@@ -145,7 +145,7 @@ describe('chat beyond OpenAI’s fields', () => {
     expect(lastMessages()[0]?.['content']).to.deep.equal([part]);
   });
 
-  it('names the place of a document that the vendor does not take', async () => {
+  it('names the place of a document that the vendor does not accept', async () => {
     const refused = await post('deepseek/deepseek-chat', [
       { type: 'text', text: 'Read' },
       { type: 'file', file: { filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBERi0=' } },
@@ -154,7 +154,7 @@ describe('chat beyond OpenAI’s fields', () => {
     expect(await refused.json()).to.have.nested.include({ 'error.param': 'messages[0].content[1].file' });
   });
 
-  it('answers 400, not 5xx, to extension fields of another shape', async () => {
+  it('answers 400, not 5xx, to extension fields of a wrong shape', async () => {
     for (const turn of [
       { reasoning_details: [null] },
       { reasoning_details: 'x' },

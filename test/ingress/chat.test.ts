@@ -83,7 +83,7 @@ describe('POST /v1/chat/completions', () => {
 
   for (const wire of COMPATIBLE)
     for (const [form, stream] of FORMS)
-      it(`G62: an error inside a 200 is an error, and nothing finishes (${wire}, ${form})`, async () => {
+      it(`G62: an error inside a 200 is an error, without a finish (${wire}, ${form})`, async () => {
         const error = { error: { message: 'the model went away', type: 'server_error', code: 500 } };
         const events = [...completionEvents([{ content: 'Half of ' }], 'stop').slice(0, 2), error];
         let begun = (): void => undefined;
@@ -112,14 +112,14 @@ describe('POST /v1/chat/completions', () => {
       });
 
   for (const wire of WIRES)
-    it(`goes by the native lane where ${wire} speaks the client’s format, and says so`, async () => {
+    it(`is passed through natively if ${wire} has the client’s format, and reports it`, async () => {
       rig.say(wire, { pieces: [{ text: 'x' }] });
       const isOwn = wire !== 'anthropic' && wire !== 'gemini';
       for (const stream of [false, true])
         expect((await ask(wire, stream)).headers.get('x-tollgate-lane')).to.equal(isOwn ? 'native' : 'translated');
     });
 
-  it('goes by no native lane where the operator switched that off', async () => {
+  it('is not passed through natively if the operator disabled it', async () => {
     const other = await startIngressRig({ providers: { echo: { native: false } } });
     try {
       const lanes = await Promise.all(
@@ -133,7 +133,7 @@ describe('POST /v1/chat/completions', () => {
     }
   });
 
-  it('does not let a client say what only another format’s codecs read', async () => {
+  it('does not accept fields that only another format’s codecs read', async () => {
     rig.script('anthropic', answer(200, { type: 'message', content: [], usage: {} }));
     rig.say('anthropic', { pieces: [{ text: 'x' }] });
     const { headers } = await receiveChat(rig, {

@@ -34,7 +34,7 @@ const COMPACTED = {
   },
 };
 
-describe('conversations that are compacted', () => {
+describe('compacted conversations', () => {
   let rig: IngressRig;
   let openai: OpenAI;
   before(async () => {
@@ -46,7 +46,7 @@ describe('conversations that are compacted', () => {
   const compact = (wire: Wire, more: object = {}) =>
     openai.responses.compact({ model: MODEL_OF[wire] as CompactModel, input: HISTORY, ...more });
 
-  it('are compacted by the vendor where it does that, and go on there', async () => {
+  it('are compacted by a vendor that supports it, and continue there', async () => {
     rig.script('openai', answer(200, COMPACTED));
     const { data, response } = await openai.responses
       .compact({ model: MODEL_OF.openai as CompactModel, input: HISTORY, instructions: 'Be brief.' })
@@ -80,7 +80,7 @@ describe('conversations that are compacted', () => {
     }
   });
 
-  it('are refused where another account or deployment compacted them, and not cut short', async () => {
+  it('are refused if another account or deployment compacted them, and not truncated', async () => {
     const before = rig.sent('openai').length;
     const input = [{ type: 'compaction', encrypted_content: 'tg1.openai.forged.secret' }, NEXT];
     const { status, response } = await askResponse(rig, { model: MODEL_OF.openai, input });
@@ -89,7 +89,7 @@ describe('conversations that are compacted', () => {
     expect(rig.sent('openai')).to.have.length(before);
   });
 
-  it('leave out and tell what the vendor’s endpoint does not take', async () => {
+  it('drop and report fields that the vendor’s endpoint does not accept', async () => {
     rig.script('openai', answer(200, COMPACTED));
     const response = await rig.gateway.post('/v1/responses/compact', {
       ...{ model: MODEL_OF.openai, input: HISTORY, tools: TOOLS, reasoning: { effort: 'low' }, store: true },
@@ -103,7 +103,7 @@ describe('conversations that are compacted', () => {
   });
 
   for (const wire of ['anthropic', 'gemini', 'mistral', 'deepseek'] as const) {
-    it(`are summed up by the model elsewhere, and go on at any model (${wire})`, async () => {
+    it(`are summarized by the model elsewhere, and continue at any model (${wire})`, async () => {
       rig.say(wire, { pieces: [{ reasoning: 'Hm' }, { text: SUMMARY }] });
       const { output, object, usage } = await compact(wire, { tools: TOOLS });
       expect(JSON.stringify(rig.lastBody(wire)))
@@ -135,7 +135,7 @@ describe('conversations that are compacted', () => {
     });
 
     for (const stream of [false, true])
-      it(`are compacted in the middle of a session, ${stream ? 'streamed' : 'whole'} (${wire})`, async () => {
+      it(`are compacted in the middle of a session, ${stream ? 'streamed' : 'not streamed'} (${wire})`, async () => {
         rig.say(wire, { pieces: [{ text: SUMMARY }] });
         const { response, events } = await askResponse(rig, {
           ...{ model: MODEL_OF[wire], stream, tools: TOOLS, tool_choice: 'required' },
@@ -154,7 +154,7 @@ describe('conversations that are compacted', () => {
       });
   }
 
-  it('end a stream with a failure where the summary was cut', async () => {
+  it('end a stream with a failure if the summary was truncated', async () => {
     rig.say('anthropic', { pieces: [{ text: 'The user wa' }], finish: 'length' });
     const { response, events } = await askResponse(rig, {
       ...{ model: MODEL_OF.anthropic, stream: true, input: [...HISTORY, TRIGGER] },
@@ -163,7 +163,7 @@ describe('conversations that are compacted', () => {
     expect(response.output).to.deep.equal([]);
   });
 
-  it('pass a trigger on to a vendor that knows it, and one in the middle to none', async () => {
+  it('pass a trigger to a vendor that supports it, and one in the middle to none', async () => {
     const item = { id: 'cmp_2', type: 'compaction', encrypted_content: 'secret' };
     rig.script('openai', sendResponses({ pieces: [], items: [item] }));
     const { response } = await askResponse(rig, { model: MODEL_OF.openai, stream: true, input: [...HISTORY, TRIGGER] });
@@ -177,7 +177,7 @@ describe('conversations that are compacted', () => {
     expect(input.at(-2)).to.deep.equal({ type: 'compaction', encrypted_content: 'secret' });
   });
 
-  it('are begun by the vendor itself where it has that, else told as left out', async () => {
+  it('are triggered by the vendor itself if it supports that, otherwise reported as dropped', async () => {
     const context_management = [{ type: 'compaction', compact_threshold: 200_000 }];
     rig.script('openai', sendResponses({ pieces: [{ text: 'Hello' }] }));
     await askResponse(rig, { model: MODEL_OF.openai, context_management });
@@ -187,7 +187,7 @@ describe('conversations that are compacted', () => {
     expect(headers.get('x-tollgate-dropped')).to.include('context_management');
   });
 
-  it('are compacted from a response that is kept, and refused as a stream, and where there is nothing', async () => {
+  it('are compacted from a stored response, and refused as a stream, and without input', async () => {
     rig.say('anthropic', { pieces: [{ text: 'Which colour?' }] });
     const first = await openai.responses.create({ model: MODEL_OF.anthropic, input: 'Paint the shed.' });
     rig.say('anthropic', { pieces: [{ text: SUMMARY }] });

@@ -12,7 +12,7 @@ describe('OpenAI’s completions, read by its SDK', () => {
   after(() => rig.stop());
 
   for (const wire of ['openai', 'anthropic'] as const) {
-    it(`are text of ${wire}, whole`, async () => {
+    it(`are text of ${wire}, without a stream`, async () => {
       rig.say(wire, { pieces: [{ text: ' upon a time' }], finish: 'length' });
       const { object, choices, usage } = await client.completions.create({
         model: MODEL_OF[wire],

@@ -71,14 +71,14 @@ describe('conditions of a request', () => {
   }
 
   for (const [path, body] of KEEPERS)
-    it(`are that the vendor keeps nothing (E11): ${path} ${body['model'] ?? ''}${body['tools'] ? ' with tools' : ''}`, async () => {
+    it(`disable storage at the vendor (E11): ${path} ${body['model'] ?? ''}${body['tools'] ? ' with tools' : ''}`, async () => {
       for (const store of [undefined, false, true]) {
         const { status, sent, text } = await ask(path, { ...body, ...(store !== undefined && { store }) });
         expect([status, sent.length, sent[0]?.['store']], `store: ${store} ${text}`).to.deep.equal([200, 1, false]);
       }
     });
 
-  it('are told where a caller wants the vendor to keep what is sent (E11)', async () => {
+  it('are reported if a caller requests storage at the vendor (E11)', async () => {
     for (const model of ['openai/gpt-4o', 'gemini/gemini-3.8-flash', 'relay/m', 'mistral/m']) {
       const { headers, sent } = await ask(CHAT, { ...MESSAGES, model, store: true });
       expect(headers.get('x-tollgate-dropped'), model).to.equal('store');
@@ -88,7 +88,7 @@ describe('conditions of a request', () => {
     expect(native.headers.get('x-tollgate-dropped')).to.equal('store');
   });
 
-  it('let the vendor keep what callers say where the operator wants that (E11)', async () => {
+  it('allow storage at the vendor if the operator configures it (E11)', async () => {
     for (const [path, body] of [
       [CHAT, { ...MESSAGES, model: 'keeping/gpt-4o' }],
       [CHAT, { ...MESSAGES, model: 'kept/gemini-3.8-flash' }],
@@ -101,7 +101,7 @@ describe('conditions of a request', () => {
   });
 
   for (const [field, cannot, can] of CONDITIONS)
-    it(`are kept or refused, never left out (E11): ${JSON.stringify(field)}`, async () => {
+    it(`are satisfied or refused, never dropped (E11): ${JSON.stringify(field)}`, async () => {
       const [name = ''] = Object.keys((field['extra_body'] ?? field) as JsonObject);
       for (const model of cannot) {
         const { status, sent, text } = await ask(CHAT, { ...MESSAGES, ...field, model });
@@ -113,12 +113,12 @@ describe('conditions of a request', () => {
       expect(served.sent[0]).to.have.property(name);
     });
 
-  it('are asked of the next target where the first cannot keep them (E11)', async () => {
+  it('move to the next target if the first cannot satisfy them (E11)', async () => {
     const { status, headers, sent } = await ask(CHAT, { ...MESSAGES, model: 'any', inference_geo: 'eu' });
     expect([status, headers.get('x-tollgate-provider'), sent.length]).to.deep.equal([200, 'relay', 1]);
   });
 
-  it('are the same in the vendor’s own format, and a value that asks for nothing is none (E11)', async () => {
+  it('are the same in the vendor’s own format, and a value without effect is no condition (E11)', async () => {
     const own = { ...MESSAGES, model: 'anthropic/claude-opus-5', max_tokens: 20 };
     const relayed = { ...own, model: 'openai/gpt-4o' };
     const native = await ask('/v1/messages', { ...own, inference_geo: 'us' });

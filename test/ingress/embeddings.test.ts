@@ -26,7 +26,7 @@ describe('POST /v1/embeddings', () => {
   after(() => rig.stop());
 
   for (const [wire, model] of MODELS) {
-    it(`G65: numbers of ${wire} are base64 of float32 where the SDK asks for that`, async () => {
+    it(`G65: numbers of ${wire} are base64 of float32 if the SDK requests it`, async () => {
       rig.script(wire, answer(200, LIST));
       const { data } = await rig.gateway.openai().embeddings.create({ model, input: 'x' });
       expect(data[0]?.embedding).to.have.length(768);
@@ -36,7 +36,7 @@ describe('POST /v1/embeddings', () => {
       expect(Buffer.from(coded[0]?.embedding ?? '', 'base64')).to.have.length(768 * 4);
     });
 
-    it(`G65: numbers of ${wire} stay numbers where the client asks for those`, async () => {
+    it(`G65: numbers of ${wire} stay numbers if the client requests them`, async () => {
       rig.script(wire, answer(200, LIST));
       const { data } = await rig.gateway.openai().embeddings.create({ model, input: 'x', encoding_format: 'float' });
       expect(data[0]?.embedding).to.deep.equal(VECTOR);
@@ -54,7 +54,7 @@ describe('POST /v1/embeddings', () => {
     }
   });
 
-  it('E73: Cohere’s clients get vectors in their shape, of any provider', async () => {
+  it('E73: Cohere’s clients get vectors in their format, from any provider', async () => {
     rig.script('openai', answer(200, { ...LIST, data: [1, 0].map((index) => ({ ...LIST.data[0], index })) }));
     const body = { model: 'openai/text-embedding-3-small', texts: ['x', 'y'], output_dimension: 768 };
     const more = { input_type: 'search_query', embedding_types: ['float'] };

@@ -2,7 +2,7 @@ import { type IngressRig, startIngressRig, WIRES } from '../support/gateways/ing
 import { sayAnywhere } from '../support/vendors/responses-wire.ts';
 import { DOORS, postGarbage } from './garbage-bodies.ts';
 
-describe('much garbage at the ways in of every dialect', function () {
+describe('much garbage on the routes of every dialect', function () {
   this.timeout(900_000);
   let rig: IngressRig;
   before(async () => {
@@ -12,7 +12,7 @@ describe('much garbage at the ways in of every dialect', function () {
   after(() => rig.stop());
 
   for (const door of DOORS)
-    it(`${door.path('{model}')} refuses it in its form with the place of what is wrong, or serves it, never 5xx`, async () => {
+    it(`${door.path('{model}')} refuses it in its format with the place of the error, or serves it, never 5xx`, async () => {
       await postGarbage(rig, door, { numRuns: 1500 });
     });
 });

@@ -6,7 +6,7 @@ import { DOORS, postGarbage, readError } from './garbage-bodies.ts';
 /** `garbage.slow.test.ts` uses more seeds. */
 const SEED = 20_261_122;
 
-describe('garbage of up to 65 kB at the ways in of every dialect', () => {
+describe('garbage of up to 65 kB on the routes of every dialect', () => {
   let rig: IngressRig;
   before(async () => {
     rig = await startIngressRig({}, { level: 'silent' });
@@ -15,7 +15,7 @@ describe('garbage of up to 65 kB at the ways in of every dialect', () => {
   after(() => rig.stop());
 
   for (const door of DOORS)
-    it(`is served or refused in the form of ${door.path('{model}')}, with the place of what is wrong, never 5xx`, async () => {
+    it(`is served or refused in the format of ${door.path('{model}')}, with the place of the error, never 5xx`, async () => {
       const { served, refused, placed } = await postGarbage(rig, door, { seed: SEED, numRuns: 80 });
       expect(served).to.be.greaterThan(3);
       expect(refused).to.be.greaterThan(15);
@@ -23,7 +23,7 @@ describe('garbage of up to 65 kB at the ways in of every dialect', () => {
     });
 
   for (const { dialect, path } of DOORS)
-    it(`cuts nothing short: ${path('{model}')} says what is wrong with a list, a text and no JSON`, async () => {
+    it(`is never ignored: ${path('{model}')} reports the problem of a list, a text and invalid JSON`, async () => {
       for (const body of [
         '[]',
         '"x"',

@@ -55,7 +55,7 @@ describe('Google’s own client, @google/genai', () => {
       expect(elements).to.deep.equal([[{ path: '/a' }], [{ path: '/b' }]]);
     });
 
-    it(`goes through a streamed tool loop with ${wire} in a chat that it keeps`, async () => {
+    it(`completes a streamed tool loop with ${wire} in a stored chat`, async () => {
       const chat = client.chats.create({ model, config });
       const calls = ['/a', '/b'].map((path, at) => ({
         ...{ call: 'read', id: `call_${at}`, arguments: JSON.stringify({ path }) },
@@ -106,7 +106,7 @@ describe('Google’s own client, @google/genai', () => {
     expect(many.totalTokens).to.be.greaterThan(500);
   });
 
-  it('E73: embeds one text and several, whichever provider has the vectors', async () => {
+  it('E73: embeds one text and several, with any provider of embeddings', async () => {
     const { embeddings = [] } = await client.models.embedContent({
       model: 'echo/echo-embedding',
       contents: ['one', 'two'],
@@ -122,7 +122,7 @@ describe('Google’s own client, @google/genai', () => {
     expect(whole.headers.get('x-tollgate-provider')).to.equal('echo');
   });
 
-  it('E73: refuses embeddings that one request cannot say, with the place', async () => {
+  it('E73: refuses embeddings that one request cannot represent, with the place', async () => {
     const post = async (method: string, body: unknown) => {
       const response = await rig.gateway.post(`/v1beta/models/echo/echo-embedding:${method}`, body);
       const { error } = (await response.json()) as { error: { status: string; message: string } };

@@ -95,7 +95,7 @@ describe('POST /v1/images/generations and edits', () => {
     expect(wish.headers.get('x-tollgate-dropped')).to.equal('wish');
   });
 
-  it('E73: a stream has partial images on the way, and its cost is taken from the balance', async () => {
+  it('E73: a stream has partial images, and its cost is charged', async () => {
     const before = await balance();
     script = sse(...EVENTS);
     const seen: object[] = [];
@@ -105,7 +105,7 @@ describe('POST /v1/images/generations and edits', () => {
     expect(before - (await balance())).to.be.closeTo(Number(COST), 1e-9);
   });
 
-  it('E73: an image of a vendor that does not stream comes as one event, charged once', async () => {
+  it('E73: an image of a vendor that does not stream is one event, charged once', async () => {
     script = answer(200, MADE);
     const before = await balance();
     const events = [];
@@ -123,7 +123,7 @@ describe('POST /v1/images/generations and edits', () => {
     expect(await response.text()).to.match(/partial_image[\s\S]*data: \{"error":/);
   });
 
-  it('E73: edits go with their images and mask, whole and streamed', async () => {
+  it('E73: edits are sent with their images and mask, with and without a stream', async () => {
     script = answer(200, MADE);
     const both = [await image(), await image()];
     const { data, response } = await openai.images
@@ -143,7 +143,7 @@ describe('POST /v1/images/generations and edits', () => {
     expect(last).to.deep.equal(EVENTS[1]);
   });
 
-  it('E73: a vendor that is paid by the image is, and one whose price is not known has an unknown cost', async () => {
+  it('E73: a vendor with a price per image is charged by it, and one without a price has an unknown cost', async () => {
     script = answer(200, {
       created: 1,
       data: [{ url: 'https://example.com/a.png' }, { url: 'https://example.com/b.png' }],
@@ -153,7 +153,7 @@ describe('POST /v1/images/generations and edits', () => {
     expect(costOf(await ask('other/unknown'))).to.not.equal('0.00');
   });
 
-  it('E73: forms and bodies that cannot be are refused with the place, before anything is sent', async () => {
+  it('E73: invalid forms and bodies are refused with the place, before any request', async () => {
     const before = vendor.requests.length;
     const say = async (pending: Promise<Response>) => {
       const response = await pending;
@@ -178,7 +178,7 @@ describe('POST /v1/images/generations and edits', () => {
     expect(vendor.requests.length).to.equal(before);
   });
 
-  it('E73: what is no image is the vendor’s failure, and costs nothing', async () => {
+  it('E73: an invalid image is the vendor’s failure, and costs nothing', async () => {
     for (const data of [[], [{}], [null], 'x']) {
       script = answer(200, { created: 1, data });
       const response = await gateway.post('/v1/images/generations', { model: 'painter', prompt: 'x' });

@@ -37,7 +37,7 @@ describe('Google’s interactions', () => {
   for (const wire of WIRES) {
     const model = MODEL_OF[wire] as Model;
 
-    it(`are created whole, and continued by what is kept (${wire})`, async () => {
+    it(`are created without a stream, and continued from stored ones (${wire})`, async () => {
       rig.say(wire, { pieces: [{ text: 'Hello Ann.' }] });
       const first = await client.interactions.create({ model, input: 'I am Ann.', system_instruction: 'Be brief.' });
       expect(first.output_text).to.equal('Hello Ann.');
@@ -55,7 +55,7 @@ describe('Google’s interactions', () => {
       expect(sent).not.to.include('Be brief.');
     });
 
-    it(`go through a streamed loop of tools (${wire})`, async () => {
+    it(`complete a streamed tool loop (${wire})`, async () => {
       const calls = ['/a', '/b'].map((path, at) => ({
         ...{ call: 'read', id: `call_${at}`, arguments: JSON.stringify({ path }) },
       }));
@@ -94,7 +94,7 @@ describe('Google’s interactions', () => {
         .and.include('text of 1');
     });
 
-    it(`are made stateless of steps that the client keeps (${wire})`, async () => {
+    it(`are stateless with steps that the client stores (${wire})`, async () => {
       rig.say(wire, { pieces: [{ call: 'read', id: 'call_0', arguments: '{"path":"/a"}' }] });
       const said = [{ type: 'user_input' as const, content: [{ type: 'text' as const, text: 'Read it' }] }];
       const first = await client.interactions.create({ model, input: said, tools: TOOLS, store: false });
@@ -110,7 +110,7 @@ describe('Google’s interactions', () => {
     });
   }
 
-  it('give a model’s signature back to it, with what is kept and with steps that the client keeps', async () => {
+  it('return a model’s signature to it, from stored ones and from steps that the client stores', async () => {
     const signed = [
       { text: 'I think.', thought: true },
       { functionCall: { name: 'read', args: {} }, thoughtSignature: 'c2lnbmVk' },
@@ -137,7 +137,7 @@ describe('Google’s interactions', () => {
     }
   });
 
-  it('are read and deleted by their owner alone', async () => {
+  it('are read and deleted only by their owner', async () => {
     rig.say('gemini', { pieces: [{ text: 'Hello' }] });
     const made = await client.interactions.create({ model: MODEL_OF.gemini as Model, input: 'Hi' });
     const { id } = made;
@@ -162,7 +162,7 @@ describe('Google’s interactions', () => {
     expect(message).to.include('not found').and.include('Send all steps');
   });
 
-  it('say what is not done here, in Google’s form, and send nothing', async () => {
+  it('report unsupported features, in Google’s format, and send nothing', async () => {
     const before = rig.sent('gemini').length;
     for (const [body, words] of [
       [{ agent: 'deep-research-pro-preview-12-2025', model: undefined }, 'use `model`'],
@@ -187,7 +187,7 @@ describe('Google’s interactions', () => {
     expect((await refusal(unknown)).status).to.equal('UNAUTHENTICATED');
   });
 
-  it('end a stream that breaks off with an error event, and keep nothing of it', async () => {
+  it('end an interrupted stream with an error event, and store nothing of it', async () => {
     rig.script('anthropic', cutScript('anthropic', { pieces: [{ text: 'Hello there' }] }, 4));
     const text = await (await post({ model: MODEL_OF.anthropic, stream: true })).text();
     expect(text).to.include('event: error').and.include('"code":"UNAVAILABLE"');
@@ -196,7 +196,7 @@ describe('Google’s interactions', () => {
     expect(await client.interactions.get(id).catch((error: unknown) => error)).to.include({ status: 404 });
   });
 
-  it('are charged, and refused where the budget is spent', async () => {
+  it('are charged, and refused if the budget is spent', async () => {
     const poor = await startIngressRig({ billing: 'enforce' });
     try {
       const response = await poor.gateway.post('/v1beta/interactions', { model: MODEL_OF.gemini, input: 'Hi' });
@@ -210,7 +210,7 @@ describe('Google’s interactions', () => {
     expect(Number(paid.headers.get('x-tollgate-cost-usd'))).to.be.greaterThan(0);
   });
 
-  it('cite pages with places in bytes', async () => {
+  it('cite pages with positions in bytes', async () => {
     const groundingMetadata = {
       groundingChunks: [{ web: { uri: 'https://a.example', title: 'A' } }],
       groundingSupports: [{ segment: { startIndex: 3, endIndex: 9, text: 'Würde' }, groundingChunkIndices: [0] }],

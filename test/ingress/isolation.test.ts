@@ -9,7 +9,7 @@ const THOUGHT: SaidNatively = { pieces: [{ reasoning: 'Hm' }, { text: 'Hello' }]
 const include = ['reasoning.encrypted_content'];
 const MORE = { role: 'user', content: 'More' };
 
-describe('what belongs to one user is worth nothing to another one', () => {
+describe('one user’s data is useless to another', () => {
   let rig: IngressRig;
   let ann: Record<string, string>;
   let bob: Record<string, string>;
@@ -31,7 +31,7 @@ describe('what belongs to one user is worth nothing to another one', () => {
   for (const stream of [false, true]) {
     const form = stream ? 'streamed' : 'whole';
 
-    it(`an id of a response is not found, in the words for one that never was (${form})`, async () => {
+    it(`a response id is not found, with the message for an unknown one (${form})`, async () => {
       sayAnywhere(rig, 'openai', HELLO);
       const { response } = await askResponse(rig, { model: MODEL_OF.openai, input: 'Secret of Ann', stream }, ann);
       const before = rig.sent('openai').length;
@@ -58,7 +58,7 @@ describe('what belongs to one user is worth nothing to another one', () => {
       expect((await get(response.id, ann)).status, 'it is still there').to.equal(200);
     });
 
-    it(`a sealed blob is left out and told, whether it comes back as it was or changed (${form})`, async () => {
+    it(`a sealed blob is dropped and reported, whether it is sent back unchanged or changed (${form})`, async () => {
       rig.script('openai', sendResponses(THOUGHT));
       const { response } = await askResponse(rig, { model: MODEL_OF.openai, include, stream, store: false }, ann);
       const [thought] = response.output;
@@ -97,7 +97,7 @@ describe('what belongs to one user is worth nothing to another one', () => {
       }
     });
 
-    it(`a sealed signature in a block of thinking is left out and told as well (${form})`, async () => {
+    it(`a sealed signature in a block of thinking is dropped and reported as well (${form})`, async () => {
       const parts = [{ text: 'Hm', thought: true, thoughtSignature: 'Z2VtaW5pLWNhbmFyeQ==' }, { text: 'Hello' }];
       const body = JSON.stringify({
         candidates: [{ content: { role: 'model', parts }, finishReason: 'STOP', index: 0 }],
@@ -128,7 +128,7 @@ describe('what belongs to one user is worth nothing to another one', () => {
       }
     });
 
-    it(`E38: a signature of Anthropic's is left out for another account on its native lane (${form})`, async () => {
+    it(`E38: a signature of Anthropic's is dropped for another account in its native format (${form})`, async () => {
       rig.say('anthropic', { pieces: [{ reasoning: 'Hm', signature: 'Eq-canary' }, { text: 'Hello' }] });
       const ask = (messages: readonly object[], headers: Record<string, string>) =>
         rig.gateway.post(
@@ -151,7 +151,7 @@ describe('what belongs to one user is worth nothing to another one', () => {
       }
     });
 
-    it(`E38: nor is it sealed any less for clients of chat and of Gemini (${form})`, async () => {
+    it(`E38: it is sealed in the same way for clients of chat and of Gemini (${form})`, async () => {
       rig.say('anthropic', { pieces: [{ reasoning: 'Hm', signature: 'RXEtY2FuYXJ5' }, { text: 'Hello' }] });
       const parts = (text: string) => [{ role: 'user', parts: [{ text }] }];
       const ways = {
@@ -203,7 +203,7 @@ describe('what belongs to one user is worth nothing to another one', () => {
       }
     });
 
-    it(`E38: what Google signed comes sealed on its native lane, and goes back to Google for its account alone (${form})`, async () => {
+    it(`E38: Google’s signature is sealed in its native format, and sent back to Google only for its account (${form})`, async () => {
       const signed = {
         thought: { text: 'Hm', thought: true, thoughtSignature: 'dGhvdWdodD8/Pg==' },
         text: { text: 'Hello', thoughtSignature: 'dGV4dD8/Pg==' },
@@ -253,7 +253,7 @@ describe('what belongs to one user is worth nothing to another one', () => {
       expect(theirs.dropped).to.equal('reasoning');
     });
 
-    it(`a cache key goes to the vendor as another one for each account, never as it was written (${form})`, async () => {
+    it(`a cache key is different for each account at the vendor, never the original one (${form})`, async () => {
       rig.script('openai', sendResponses(HELLO));
       const keyFor = async (name: string, headers: Record<string, string>): Promise<string> => {
         const { status, response } = await askResponse(

@@ -51,7 +51,7 @@ describe('POST /v1/messages at Anthropic itself', () => {
   });
   after(() => rig.stop());
 
-  it('passes the caller’s body and the vendor’s message on, with what nobody here knows', async () => {
+  it('passes the caller’s body and the vendor’s message on, with unknown fields', async () => {
     rig.script('anthropic', answer(200, MESSAGE));
     const response = await postMessages(rig, MODEL_OF.anthropic, BODY as never);
     expect(response.headers.get('x-tollgate-lane')).to.equal('native');
@@ -61,7 +61,7 @@ describe('POST /v1/messages at Anthropic itself', () => {
     expect(sent).to.deep.equal(BODY);
   });
 
-  it('E38: passes the vendor’s events on, the signatures of its thinking sealed', async () => {
+  it('E38: passes the vendor’s events on, with sealed signatures of its thinking', async () => {
     rig.script('anthropic', stream('anthropic/stream-thinking-and-tools.sse'));
     const response = await postMessages(rig, MODEL_OF.anthropic, { stream: true });
     const text = await response.text();
@@ -82,7 +82,7 @@ describe('POST /v1/messages at Anthropic itself', () => {
     expect(await denied.text()).to.include('fast-mode-2026');
   });
 
-  it('G29: refuses a tool that only Anthropic runs at another vendor, by its name', async () => {
+  it('G29: refuses Anthropic’s server tool at another vendor, by its name', async () => {
     const tools = [{ type: 'web_search_20250305', name: 'web_search' }];
     expect((await postMessages(rig, MODEL_OF.anthropic, { tools })).status).to.equal(403);
     const made = await rig.gateway.command<{ api_key: string }>('keys', 'create', '--user', 'u', '--plan', 'searching');
@@ -97,7 +97,7 @@ describe('POST /v1/messages at Anthropic itself', () => {
       .and.includes('tools[0].type');
   });
 
-  it('refuses what lies in the operator’s account', async () => {
+  it('refuses data in the operator’s account', async () => {
     const source = { type: 'file', file_id: 'file_1' };
     const messages = [{ role: 'user', content: [{ type: 'document', source }] }];
     const response = await postMessages(rig, MODEL_OF.anthropic, { messages });
@@ -105,7 +105,7 @@ describe('POST /v1/messages at Anthropic itself', () => {
     expect(await response.text()).to.include('messages[0].content[0].source');
   });
 
-  it('E2: refuses a file of the operator’s account also in a document that a tool’s result holds', async () => {
+  it('E2: refuses a file of the operator’s account also in a document inside a tool’s result', async () => {
     const document = {
       type: 'document',
       source: { type: 'content', content: [{ type: 'image', source: { type: 'file', file_id: 'f' } }] },
@@ -123,7 +123,7 @@ describe('POST /v1/messages at Anthropic itself', () => {
       .that.includes('messages[2].content[0].content[0].source.content[0].source.file_id');
   });
 
-  it('G21, G22: counts system, tools and messages, by Anthropic itself or here, for nothing', async () => {
+  it('G21, G22: counts system, tools and messages, by Anthropic itself or here, free of charge', async () => {
     rig.script('anthropic', answer(200, { input_tokens: 728 }));
     const body = {
       ...{ system: 'Be kind. '.repeat(50), tools: [LOOK], messages: [{ role: 'user', content: 'Hi' }] },
@@ -145,7 +145,7 @@ describe('POST /v1/messages at Anthropic itself', () => {
     expect(rig.sent('openai')).to.have.length(before);
   });
 
-  it('G34: lists models in Anthropic’s shape by its header, aliases with claude in their names among them', async () => {
+  it('G34: lists models in Anthropic’s shape by its header, including aliases with claude in their names', async () => {
     const response = await rig.gateway.get('/v1/models?limit=1000', { 'anthropic-version': '2023-06-01' });
     const list = (await response.json()) as { data: JsonObject[] };
     expect(list).to.include({ has_more: false }).and.to.include.keys('first_id', 'last_id');
@@ -162,7 +162,7 @@ describe('POST /v1/messages at Anthropic itself', () => {
     expect(tokens).to.be.above(0);
   });
 
-  it('G20: tells an overload that no target is left for as 529, and unknown paths in Anthropic’s form', async () => {
+  it('G20: reports an overload without another target as 529, and unknown paths in Anthropic’s format', async () => {
     const full = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } };
     rig.script('anthropic', answer(529, full, { 'retry-after': '7' }));
     const response = await postMessages(rig, MODEL_OF.anthropic);

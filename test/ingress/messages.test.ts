@@ -35,7 +35,7 @@ describe('POST /v1/messages', () => {
       expect(headers.get('x-tollgate-provider')).to.equal('openai');
     });
 
-    it(`G28, E38: signed thinking comes ${form} with its signature sealed, and goes back to Anthropic as it was`, async () => {
+    it(`G28, E38: signed thinking is returned ${form} with its signature sealed, and sent back to Anthropic unchanged`, async () => {
       const said: Said = { pieces: [{ reasoning: '', signature: 'Eq+/=' }, call('toolu_1', '{"at":"x"}')] };
       rig.say('anthropic', said);
       const { content } = await receiveMessage(rig, MODEL_OF.anthropic, { stream });
@@ -60,7 +60,7 @@ describe('POST /v1/messages', () => {
     });
   }
 
-  it('G14: a rate limit of the vendor’s is told as rate_limit_error, before a stream too', async () => {
+  it('G14: a rate limit of the vendor’s is reported as rate_limit_error, before a stream too', async () => {
     rig.script('mistral', answer(429, {}));
     for (const stream of [false, true]) {
       const response = await postMessages(rig, MODEL_OF.mistral, { stream });
@@ -72,7 +72,7 @@ describe('POST /v1/messages', () => {
     }
   });
 
-  it('G19: a context that is full amid a stream is an error event with the words that clients know', async () => {
+  it('G19: a full context in the middle of a stream is an error event with the message that clients recognize', async () => {
     const event = {
       type: 'error',
       error: { type: 'invalid_request_error', message: 'prompt is too long: 9 tokens > 8 maximum' },
@@ -141,7 +141,7 @@ describe('policies on POST /v1/messages', () => {
 
   for (const wire of ['anthropic', 'openai'] as readonly Wire[])
     for (const [form, stream] of FORMS)
-      it(`G17: see and change what ${wire} says ${form}, as on every way in`, async () => {
+      it(`G17: see and change the text of ${wire} ${form}, as on every route`, async () => {
         const rig = await start(MASK);
         rig.say(wire, { pieces: [{ text: 'the secret word' }] });
         const { content, stop } = await receiveMessage(rig, MODEL_OF[wire], { stream });

@@ -110,7 +110,7 @@ describe('moderations and rerank through a gateway', () => {
     return { status: response.status, cost, body: (await response.json()) as Record<string, unknown> };
   };
 
-  it('E73: Cohere’s and Jina’s ways of asking and of charging work by both surfaces', async () => {
+  it('E73: Cohere’s and Jina’s formats and prices are supported on both routes', async () => {
     ranked = COHERE;
     for (const path of ['/v1/rerank', '/v2/rerank'])
       expect(await rank(path, 'server/rerank-v4', { top_n: 2 })).to.deep.include({ status: 200, cost: '0.002' });
@@ -125,7 +125,7 @@ describe('moderations and rerank through a gateway', () => {
     expect((await rank('/openai/v1/rerank', 'ranker')).status).to.equal(200);
   });
 
-  it('E73: clients of Cohere’s v2 get the `meta` that they insist on, whichever vendor ranks', async () => {
+  it('E73: clients of Cohere’s v2 get their required `meta`, with any vendor', async () => {
     ranked = JINA;
     expect((await rank('/v2/rerank', 'ranker')).body['meta']).to.deep.equal({ api_version: { version: '2' } });
     expect((await rank('/v1/rerank', 'ranker')).body).to.not.have.property('meta');
@@ -135,21 +135,21 @@ describe('moderations and rerank through a gateway', () => {
     });
   });
 
-  it('E73: without a price the cost is unknown, and a vendor that counts nothing is estimated', async () => {
+  it('E73: without a price the cost is unknown, and a vendor without usage is estimated', async () => {
     ranked = { results: JINA.results };
     expect((await rank('/v1/rerank', 'server/nobody-knows')).cost).to.equal('unknown');
     const response = await rig.gateway.post('/v1/rerank', { model: 'ranker', ...ASKED });
     expect(Number(response.headers.get('x-tollgate-cost-usd'))).to.be.greaterThan(0);
   });
 
-  it('E73: a result that is no document of the request is the vendor’s failure', async () => {
+  it('E73: a result that is not a document of the request is the vendor’s failure', async () => {
     for (const index of [2, -1, 0.5, '1', null]) {
       ranked = { results: [{ index, relevance_score: 1 }] };
       expect((await rank('/v1/rerank', 'ranker')).status, String(index)).to.equal(503);
     }
   });
 
-  it('E73: OpenAI’s SDK asks for a moderation, with the default model and for nothing', async () => {
+  it('E73: OpenAI’s SDK requests a moderation, with the default model and free of charge', async () => {
     rig.script('openai', answer(200, MODERATED));
     const openai = rig.gateway.openai();
     const { data, response } = await openai.moderations.create({ input: 'I want to hit them.' }).withResponse();
@@ -162,14 +162,14 @@ describe('moderations and rerank through a gateway', () => {
     expect(rig.lastBody('openai')).to.deep.equal({ model: 'omni-moderation-latest', input: parts });
   });
 
-  it('E73: a field that no vendor has stays behind and is told', async () => {
+  it('E73: a field that no vendor supports is dropped and reported', async () => {
     rig.script('openai', answer(200, MODERATED));
     const response = await rig.gateway.post('/v1/moderations', { input: 'x', wish: 1 });
     expect(response.headers.get('x-tollgate-dropped')).to.equal('wish');
     expect(rig.lastBody('openai')).to.not.have.property('wish');
   });
 
-  it('E73: bad requests, vendors that have it not, and vendors’ garbage are errors that say so', async () => {
+  it('E73: invalid requests, vendors without the operation, and vendors’ garbage cause clear errors', async () => {
     const say = async (path: string, body: unknown) => {
       const response = await rig.gateway.post(path, body);
       const { error } = (await response.json()) as { error: { code: string; message: string } };

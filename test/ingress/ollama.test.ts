@@ -50,7 +50,7 @@ describe('Ollama’s own client', () => {
       expect(lines.slice(0, -1).every(({ done }) => !done)).to.equal(true);
     });
 
-    it(`goes through a streamed loop of tools with ${wire}, without ids`, async () => {
+    it(`completes a streamed tool loop with ${wire}, without ids`, async () => {
       const calls = [
         { call: 'read', id: 'c0', arguments: '{"path":"/a"}' },
         { call: 'list', id: 'c1', arguments: '{"path":"/b"}' },
@@ -76,7 +76,7 @@ describe('Ollama’s own client', () => {
     });
   }
 
-  it('sends images, a schema, options and thinking where the vendor has them, and says what was left out', async () => {
+  it('sends images, a schema, options and thinking if the vendor supports them, and reports dropped ones', async () => {
     rig.say('openai', { pieces: [{ text: '{"age":22}' }] });
     const format = { type: 'object', properties: { age: { type: 'integer' } }, required: ['age'] };
     const body = {
@@ -94,7 +94,7 @@ describe('Ollama’s own client', () => {
     expect(JSON.stringify(sent)).to.include(`data:image/png;base64,${PNG}`).and.include('"required":["age"]');
   });
 
-  it('shows thinking apart from the words, and not where the caller wants none', async () => {
+  it('returns thinking separately, and not if the caller disables it', async () => {
     const said = { pieces: [{ reasoning: 'A greeting.' }, { text: 'Hello' }] };
     for (const stream of [false, true] as const)
       for (const think of [undefined, true, false] as const) {
@@ -111,7 +111,7 @@ describe('Ollama’s own client', () => {
       }
   });
 
-  it('generates, with a system prompt and what comes after the gap', async () => {
+  it('generates, with a system prompt and a suffix', async () => {
     rig.say('openai', { pieces: [{ text: 'n = 1' }] });
     const { response, done } = await ollama.generate({ model: 'llama3.2', system: 'Be brief.', prompt: 'Hi' });
     expect([response, done]).to.deep.equal(['n = 1', true]);
@@ -123,7 +123,7 @@ describe('Ollama’s own client', () => {
     expect(JSON.stringify(rig.lastBody('openai'))).to.include('<prefix>def f(n):</prefix><suffix>return n</suffix>');
   });
 
-  it('says what it does not do: loading models, raw prompts, templates, contexts, foreign results, odd images', async () => {
+  it('reports unsupported features: loading models, raw prompts, templates, contexts, foreign results, odd images', async () => {
     const cases: readonly (readonly [path: string, body: object, param: string])[] = [
       ['chat', { messages: [] }, 'messages'],
       ['generate', {}, 'prompt'],
@@ -144,7 +144,7 @@ describe('Ollama’s own client', () => {
     }
   });
 
-  it('throws the sentence of an error, before a stream and amid one', async () => {
+  it('throws the message of an error, before a stream and in the middle of one', async () => {
     rig.script('openai', answer(429, { error: { message: 'slow down' } }));
     const messages = [{ role: 'user', content: 'Hi' }];
     const thrown = await ollama.chat({ model: 'llama3.2', messages }).catch((error: Error) => error);
@@ -157,7 +157,7 @@ describe('Ollama’s own client', () => {
     expect(String(pull)).to.not.include('[object');
   });
 
-  it('lists models that the key may use, shows one, and says its version and what runs', async () => {
+  it('lists models that the key may use, shows one, and returns its version and the running ones', async () => {
     const { models } = await ollama.list();
     expect(models.map(({ name }) => name)).to.include('echo/echo');
     const { capabilities, details } = await ollama.show({ model: 'echo/echo' });
@@ -172,7 +172,7 @@ describe('Ollama’s own client', () => {
       expect((await fetch(`${url}/api/${path}`)).status, path).to.equal(401);
   });
 
-  it('embeds one text and several, and in the form of before', async () => {
+  it('embeds one text and several, and in the legacy format', async () => {
     const { embeddings, model } = await ollama.embed({ model: 'echo/echo-embedding', input: ['one', 'two'] });
     expect([embeddings.length, model]).to.deep.equal([2, 'echo/echo-embedding']);
     const { embedding } = await ollama.embeddings({ model: 'echo/echo-embedding', prompt: 'one' });

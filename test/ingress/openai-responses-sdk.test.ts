@@ -24,14 +24,14 @@ describe('the official OpenAI SDK’s responses', () => {
   for (const wire of ['openai', 'anthropic', 'gemini', 'mistral'] as const satisfies readonly Wire[]) {
     const model = MODEL_OF[wire];
 
-    it(`are created whole (${wire})`, async () => {
+    it(`are created without a stream (${wire})`, async () => {
       sayAnywhere(rig, wire, { pieces: [{ text: 'Hello' }] });
       const response = await openai.responses.create({ model, input: 'Hi', store: false });
       expect(response.output_text).to.equal('Hello');
       expect(response.usage?.total_tokens).to.equal(25);
     });
 
-    it(`are streamed, and put together again (${wire})`, async () => {
+    it(`are streamed, and combined (${wire})`, async () => {
       const pieces = [{ text: 'I look.' }, { call: 'lookup', id: 'call_one', arguments: '{"a":1}' }];
       sayAnywhere(rig, wire, { pieces });
       const stream = openai.responses.stream({ model, input: 'Hi', tools: [LOOKUP], store: false });
@@ -44,7 +44,7 @@ describe('the official OpenAI SDK’s responses', () => {
       expect(output[1]).to.include({ name: 'lookup', arguments: '{"a":1}' });
     });
 
-    it(`are parsed where they follow a schema (${wire})`, async () => {
+    it(`are parsed if they follow a schema (${wire})`, async () => {
       sayAnywhere(rig, wire, { pieces: [{ text: '{"a":1}' }] });
       const schema = {
         type: 'object',
@@ -57,7 +57,7 @@ describe('the official OpenAI SDK’s responses', () => {
       expect(JSON.parse(response.output_text)).to.deep.equal({ a: 1 });
     });
 
-    it(`run a loop of tools with what they gave before (${wire})`, async () => {
+    it(`complete a tool loop with their previous output (${wire})`, async () => {
       const input: ResponseInputItem[] = [{ role: 'user', content: 'Edit it.' }];
       const args = JSON.stringify({ input: '*** Begin' });
       sayAnywhere(rig, wire, {
@@ -92,7 +92,7 @@ describe('the official OpenAI SDK’s responses', () => {
     });
   }
 
-  it('are refused in the SDK’s own classes', async () => {
+  it('are refused with the SDK’s own error classes', async () => {
     const refused = await openai.responses
       .create({ model: 'echo/nothing', input: 'Hi' })
       .catch((error: unknown) => error);

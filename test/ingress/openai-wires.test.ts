@@ -183,7 +183,7 @@ const GEMINI: Way = {
 const WAYS = [CHAT, MESSAGES, GEMINI] as const;
 const STREAMS = [false, true] as const;
 
-describe('E13: the wire to OpenAI is chosen by what a request asks of its model', () => {
+describe('E13: the API of OpenAI is chosen by the request and its model', () => {
   let rig: IngressRig;
   before(async () => {
     rig = await startIngressRig({ plans: { all: { serverTools: ['web_search'] } }, defaultPlan: 'all' });
@@ -214,7 +214,7 @@ describe('E13: the wire to OpenAI is chosen by what a request asks of its model'
 
   for (const way of WAYS)
     for (const model of [...WITH_NONE, ...WITHOUT_NONE])
-      it(`a client of ${way.name} completes a loop of tools on ${model} with every effort`, async () => {
+      it(`a client of ${way.name} completes a tool loop on ${model} with every effort`, async () => {
         for (const effort of EFFORTS)
           for (const stream of STREAMS) {
             const { label, summary, sent, wires } = await runLoop(way, model, effort, stream, true);
@@ -234,7 +234,7 @@ describe('E13: the wire to OpenAI is chosen by what a request asks of its model'
       });
 
   for (const way of WAYS)
-    it(`a client of ${way.name} that keeps no reasoning completes a loop of tools all the same`, async () => {
+    it(`a client of ${way.name} that stores no reasoning completes a tool loop all the same`, async () => {
       for (const model of ['gpt-6-sol', 'gpt-6-astra', 'gpt-5.3-codex'])
         for (const stream of STREAMS) {
           const { sent } = await runLoop(way, model, 'low', stream, false);
@@ -242,7 +242,7 @@ describe('E13: the wire to OpenAI is chosen by what a request asks of its model'
         }
     });
 
-  it('a client of Gemini that wants to see no thinking brings the reasoning back with its calls', async () => {
+  it('a client of Gemini that hides thinking sends the reasoning back with its calls', async () => {
     const body: JsonObject = { ...GEMINI.first('openai/gpt-6-sol', undefined, true), generationConfig: {} };
     for (const stream of STREAMS) {
       const sent = await sentDuring(async () => {
@@ -257,7 +257,7 @@ describe('E13: the wire to OpenAI is chosen by what a request asks of its model'
   });
 
   for (const way of WAYS)
-    it(`a client of ${way.name} gets responses and calls of tools from models that only the Responses API has`, async () => {
+    it(`a client of ${way.name} gets responses and tool calls from models that only the Responses API has`, async () => {
       for (const model of ONLY_RESPONSES)
         for (const stream of STREAMS) {
           const { wires } = await runLoop(way, model, undefined, stream, true);
@@ -270,7 +270,7 @@ describe('E13: the wire to OpenAI is chosen by what a request asks of its model'
         }
     });
 
-  it('a client of completions gets text from every model, streamed and at once', async () => {
+  it('a client of completions gets text from every model, with and without a stream', async () => {
     for (const model of [...WITH_NONE, ...WITHOUT_NONE, ...ONLY_RESPONSES, 'o3-deep-research'])
       for (const stream of STREAMS) {
         const response = await rig.gateway.post('/v1/completions', {
@@ -338,7 +338,7 @@ describe('E13: the wire to OpenAI is chosen by what a request asks of its model'
       if (wire === 'responses') expect(request?.json()).to.include({ store: false });
     });
 
-  it('a request is refused that asks for reasoning with tools and for several choices, which no wire has together', async () => {
+  it('a request for reasoning with tools and several choices is refused, because no API supports both', async () => {
     const sent = await sentDuring(async () => {
       const response = await chat({ model: 'openai/gpt-6-sol', tools: TOOLS, reasoning_effort: 'low', n: 2 });
       expect(response.status).to.equal(400);
@@ -348,7 +348,7 @@ describe('E13: the wire to OpenAI is chosen by what a request asks of its model'
     expect(sent).to.deep.equal([]);
   });
 
-  it('a response by the Responses API has its tokens, cached and reasoned ones among them, in every format', async () => {
+  it('a response by the Responses API has its usage, including cached and reasoning tokens, in every format', async () => {
     const model = 'openai/gpt-6-sol';
     for (const stream of STREAMS) {
       const response = await chat({ model, tools: TOOLS, stream, stream_options: { include_usage: true } });
@@ -362,7 +362,7 @@ describe('E13: the wire to OpenAI is chosen by what a request asks of its model'
     }
   });
 
-  it('what the vendor refuses by the Responses API is refused with its words, in the caller’s format', async () => {
+  it('a rejection by the Responses API has the vendor’s message, in the caller’s format', async () => {
     const response = await chat({ model: 'openai/gpt-6-unknown', tools: TOOLS });
     expect(response.status).to.equal(404);
     expect(await response.text()).to.contain('does not exist');
@@ -371,7 +371,7 @@ describe('E13: the wire to OpenAI is chosen by what a request asks of its model'
     expect(await messages.json()).to.have.nested.property('error.type', 'not_found_error');
   });
 
-  it('a chat asks for no life of the prompt’s cache whose price nobody publishes, by either API', async () => {
+  it('a chat requests no prompt cache lifetime without a published price, in either API', async () => {
     const weather = { type: 'function', function: { name: 'weather', parameters: SCHEMA } };
     const messages = [{ role: 'user', content: QUESTION }];
     for (const tools of [undefined, [weather]])
@@ -388,12 +388,12 @@ describe('E13: the wire to OpenAI is chosen by what a request asks of its model'
       }
   });
 
-  it('a limit below the least that the Responses API takes becomes that', async () => {
+  it('a limit below the minimum of the Responses API is raised to it', async () => {
     const [request] = await sentDuring(() => chat({ model: 'openai/gpt-5-pro', max_tokens: 5 }));
     expect(request?.json()).to.include({ max_output_tokens: 16 });
   });
 
-  it('a caller’s reasoning goes back to the caller’s own account only', async () => {
+  it('a caller’s reasoning is sent back only for the caller’s own account', async () => {
     const body = CHAT.first('openai/gpt-6-sol', 'low', true);
     for (const way of WAYS) {
       const turn = await way.send(rig, way.first('openai/gpt-6-sol', 'low', true), false);
@@ -411,7 +411,7 @@ describe('E13: the wire to OpenAI is chosen by what a request asks of its model'
   });
 });
 
-describe('a stream of the Responses API that goes wrong', () => {
+describe('a failing stream of the Responses API', () => {
   let rig: IngressRig;
   before(async () => {
     rig = await startIngressRig();
@@ -440,7 +440,7 @@ describe('a stream of the Responses API that goes wrong', () => {
     expect(response.status, await response.clone().text()).to.equal(529);
   });
 
-  it('passes over events that are not known', async () => {
+  it('ignores unknown events', async () => {
     const events = responsesEvents(SAID);
     const response = await send([...events.slice(0, 2), { type: 'response.something.new', x: 1 }, ...events.slice(2)]);
     expect(await response.text())

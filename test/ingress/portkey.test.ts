@@ -53,14 +53,14 @@ describe('clients of Portkey', () => {
     [{ 'x-portkey-provider': 'openai', 'x-portkey-custom-host': 'https://x.example' }, /x-portkey-custom-host/],
   ];
   for (const [headers, words] of REFUSED)
-    it(`is refused in words by ${JSON.stringify(headers)}`, async () => {
+    it(`is refused with an explanation by ${JSON.stringify(headers)}`, async () => {
       const response = await post(headers);
       const { error } = (await response.json()) as { error: { message: string } };
       expect([response.status, words.test(error.message)], error.message).to.deep.equal([400, true]);
       expect(error.message).to.not.include('sk-own');
     });
 
-  it('finds no provider that is not there, and needs a key of the gateway', async () => {
+  it('rejects an unknown provider, and needs a key of the gateway', async () => {
     expect((await post({ 'x-portkey-virtual-key': 'nobody' })).status).to.equal(404);
     const own = await fetch(`${rig.gateway.url}/portkey/v1/models`, {
       headers: { 'x-portkey-api-key': rig.gateway.key },
@@ -69,7 +69,7 @@ describe('clients of Portkey', () => {
     expect((await fetch(`${rig.gateway.url}/portkey/v1/models`)).status).to.equal(401);
   });
 
-  it('embeds by a virtual key', async () => {
+  it('creates embeddings with a virtual key', async () => {
     const headers = { 'x-portkey-virtual-key': 'echo' };
     const response = await rig.gateway.post(
       '/portkey/v1/embeddings',

@@ -148,7 +148,7 @@ const OF_OTHER_FORMATS: ReadonlySet<string> = new Set([
 /** Normalizes a text, because vendors spell the same name differently. */
 const plain = (text: string): string => text.replaceAll(/[_\s]/g, '').toLowerCase();
 
-describe('no field with an effect passes the gate', () => {
+describe('fields with effects need permission', () => {
   let upstream: ScriptedUpstream;
   let gateway: TestGateway;
   let key: string;
@@ -188,7 +188,7 @@ describe('no field with an effect passes the gate', () => {
 
   for (const { vendor, model, rows } of VENDORS)
     for (const row of rows)
-      it(`of ${vendor}, whichever way it came: ${row.field} ${JSON.stringify(row.value).slice(0, 80)} ${row.does} (E1, E2, E11)`, async () => {
+      it(`of ${vendor}, on every route: ${row.field} ${JSON.stringify(row.value).slice(0, 80)} ${row.does} (E1, E2, E11)`, async () => {
         const isModel = row.field === 'model';
         const passed: string[] = [];
         for (const way of WAYS) {
@@ -203,7 +203,7 @@ describe('no field with an effect passes the gate', () => {
         expect(passed).to.deep.equal([]);
       });
 
-  it('of the vendors above passes to a server that nobody here knows, which may be one of them (E1)', async () => {
+  it('of the vendors above also need it at an unknown server, which may be one of them (E1)', async () => {
     const passed: string[] = [];
     for (const { vendor, rows } of VENDORS)
       for (const row of rows.filter(({ field, effect }) => effect !== 'price' && !OF_OTHER_FORMATS.has(field))) {
@@ -214,7 +214,7 @@ describe('no field with an effect passes the gate', () => {
     expect(passed).to.deep.equal([]);
   });
 
-  it('has rows of every vendor whose pages name such a field, each with the page', () => {
+  it('are listed for every vendor that documents one, each with the page', () => {
     for (const { vendor, rows, read } of VENDORS) {
       expect(read, vendor).to.match(/^\d{4}-\d\d$/);
       for (const { source, does } of rows) {
@@ -225,7 +225,7 @@ describe('no field with an effect passes the gate', () => {
     expect(VENDORS.flatMap(({ rows }) => rows)).to.have.length.above(100);
   });
 
-  it('and a plain request passes every way in, but to the vendor that searches with each', async () => {
+  it('are not in a plain request, which passes on every route, except to the vendor that always searches', async () => {
     for (const { vendor, model } of VENDORS)
       for (const way of WAYS.filter(({ name }) => name !== 'embeddings')) {
         const { status, text, sent } = await ask(way, vendor, model, {});

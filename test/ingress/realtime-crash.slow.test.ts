@@ -5,7 +5,7 @@ import { responseEvents, startRealtimeVendor, usageOf } from '../support/vendors
 import { eventually, until } from '../support/wait.ts';
 
 describe('a realtime response whose gateway is killed', () => {
-  it('is charged once, as it was held, by the gateways that come after it', async () => {
+  it('is charged its reservation once, by the next gateways', async () => {
     const vendor = await startRealtimeVendor();
     const gateways = await installGateway({
       store: 'sqlite:./data',
@@ -58,7 +58,7 @@ describe('a realtime response whose gateway is killed', () => {
     }
   });
 
-  it('is charged what was held for a transcription that was not reported (G17)', async () => {
+  it('is charged the reservation for an unreported transcription (G17)', async () => {
     const vendor = await startRealtimeVendor();
     const price = { input: 4, output: 24, audio_input: 32, audio_output: 64 };
     const gateways = await installGateway({

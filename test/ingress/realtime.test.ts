@@ -89,7 +89,7 @@ describe('the realtime websocket', () => {
     await until('the vendor is left', () => session.code !== undefined);
   });
 
-  it('serves OpenAI’s own client over TLS, with a call of a function and its result', async () => {
+  it('serves OpenAI’s own client over TLS, with a function call and its result', async () => {
     const certificate = createSelfSigned();
     gateway = await startGateway(
       {
@@ -149,7 +149,7 @@ describe('the realtime websocket', () => {
     expect(events[3]).to.deep.include({ response: { instructions: 'Be short.' } });
   });
 
-  it('passes sound on byte for byte, and charges each kind of token by its own rate', async () => {
+  it('passes audio byte for byte, and charges each kind of token by its own rate', async () => {
     const own = await start();
     const sound = Array.from({ length: 40 }, (_, at) => Buffer.alloc(4800, at).toString('base64'));
     const usage = usageOf(
@@ -178,7 +178,7 @@ describe('the realtime websocket', () => {
     expect((await settledBooks(own.url, own.key)).spent).to.equal(cost);
   });
 
-  it('takes the key of a page from its subprotocol, and tells it to nobody', async () => {
+  it('reads the key of a web page from its subprotocol, and passes it on to no one', async () => {
     const own = await start({ server: { port: 0, cors: { origins: ['https://app.example'] } } });
     const client = await openRealtime(own, {
       header: false,
@@ -193,7 +193,7 @@ describe('the realtime websocket', () => {
     client.socket.close();
   });
 
-  it('refuses before it opens what a chat is refused, in the one format', async () => {
+  it('refuses the same requests as a chat before it opens, in the common format', async () => {
     const own = await start();
     const { api_key: small } = await own.command<{ api_key: string }>(
       'keys',
@@ -230,7 +230,7 @@ describe('the realtime websocket', () => {
     expect(vendor.sessions).to.have.length(0);
   });
 
-  it('tells what the vendor refuses a handshake with as it does for a chat', async () => {
+  it('reports a vendor’s rejection of the handshake as for a chat', async () => {
     const own = await start();
     const error = { message: 'Incorrect API key provided: sk-operator-0123456789.', type: 'x', code: 'x' };
     for (const [status, expected, code] of [
@@ -251,7 +251,7 @@ describe('the realtime websocket', () => {
     expect((await settledBooks(own.url, own.key)).spent).to.equal(0);
   });
 
-  describe('holds events to what this caller may', () => {
+  describe('limits events to the caller’s rights', () => {
     const refused = async (event: Event | string, config?: Record<string, unknown>): Promise<Event> => {
       const own = await start(config);
       const client = await openRealtime(own);
@@ -343,13 +343,13 @@ describe('the realtime websocket', () => {
       ['what is no JSON', '{', 'invalid_json', null],
     ];
     for (const [title, event, code, param] of cases)
-      it(`and refuses ${title}, after which the session goes on`, async () => {
+      it(`and refuses ${title}, after which the session continues`, async () => {
         const error = await refused(event);
         expect([error['code'], error['param']]).to.deep.equal([code, param]);
         if (typeof event !== 'string') expect(error['event_id']).to.equal(event['event_id'] ?? null);
       });
 
-    it('and lets tools pass that a plan allows, and a model to write down what is said', async () => {
+    it('and accepts tools that a plan allows, and a transcription model', async () => {
       const own = await start({ plans: { open: { serverTools: ['mcp'] } }, defaultPlan: 'open' });
       const client = await openRealtime(own);
       client.send({
@@ -368,7 +368,7 @@ describe('the realtime websocket', () => {
       client.socket.close();
     });
 
-    it('and closes on an event that is too large', async () => {
+    it('and closes on an oversized event', async () => {
       const own = await start({ operations: { realtime: { maxEventSize: '100kb' } } });
       const client = await openRealtime(own);
       client.send({ type: 'input_audio_buffer.append', audio: 'A'.repeat(200_000) });
@@ -377,7 +377,7 @@ describe('the realtime websocket', () => {
     });
   });
 
-  describe('holds what a response may cost', () => {
+  describe('reserves the maximum cost of a response', () => {
     const keyWith = async (own: TestGateway, usd: string) =>
       (await own.command<{ api_key: string }>('keys', 'create', '--user', 'local', '--budget', usd)).api_key;
 
@@ -404,7 +404,7 @@ describe('the realtime websocket', () => {
       expect((await settledBooks(own.url, own.key)).spent).to.equal(1280);
     });
 
-    it('and sends what is left as the limit of a response that names none, and no more than vendors take', async () => {
+    it('and sends the rest as the limit of a response without one, up to the vendors’ maximum', async () => {
       const own = await start();
       const client = await openRealtime(own, { key: await keyWith(own, '0.1') });
       client.send({ ...CREATE, response: { max_output_tokens: 'inf', instructions: 'Be short.' } });
@@ -425,7 +425,7 @@ describe('the realtime websocket', () => {
       richer.socket.close();
     });
 
-    it('and sends what the policy max-cost lets one call cost as the limit of a response that names none', async () => {
+    it('and sends the maximum of the policy max-cost as the limit of a response without one', async () => {
       const own = await start({ policies: { 'max-cost': { usd: '0.05' } } });
       const client = await openRealtime(own);
       client.send(CREATE);
@@ -461,7 +461,7 @@ describe('the realtime websocket', () => {
       for (const { socket } of clients) socket.close();
     });
 
-    it('before sound is passed on to which the vendor responds by itself', async () => {
+    it('before audio is passed on to which the vendor responds automatically', async () => {
       const own = await start();
       const client = await openRealtime(own, { key: await keyWith(own, '0.01') });
       await client.got('session.created');
@@ -471,7 +471,7 @@ describe('the realtime websocket', () => {
       expect((await theVendor()).events).to.have.length(0);
     });
 
-    it('and charges it where the vendor breaks off in the middle', async () => {
+    it('and charges it if the vendor disconnects in the middle', async () => {
       const own = await start();
       vendor.onEvent = (event, session) => {
         if (event['type'] === 'session.update') return respond(event, session);
@@ -488,7 +488,7 @@ describe('the realtime websocket', () => {
       expect(spent).to.be.within(24_000, 26_000);
     });
 
-    it('and charges what the vendor says when its client leaves in the middle', async () => {
+    it('and charges the vendor’s usage when its client disconnects in the middle', async () => {
       const own = await start();
       vendor.onEvent = (event, session) => {
         if (event['type'] === 'response.create')
@@ -513,7 +513,7 @@ describe('the realtime websocket', () => {
       expect(last).to.include({ operation: 'realtime', model: 'gpt-realtime-2' });
     });
 
-    it('and nothing of one that the vendor refuses', async () => {
+    it('and nothing for a refused one', async () => {
       const own = await start();
       vendor.onEvent = (event, session) =>
         session.send({
@@ -536,7 +536,7 @@ describe('the realtime websocket', () => {
       expect((await settledBooks(own.url, own.key)).spent).to.equal(0);
     });
 
-    it('and charges what was written down of the caller’s words by the price of its model', async () => {
+    it('and charges the transcription of the caller by the price of its model', async () => {
       const own = await start(
         {},
         { prices: { 'gpt-realtime': PRICE, 'gpt-4o-transcribe': { input: 2, output: 10, audio_input: 6 } } },
@@ -576,7 +576,7 @@ describe('the realtime websocket', () => {
     });
   });
 
-  describe('holds what the transcription of sound costs (G17)', () => {
+  describe('reserves the cost of transcriptions (G17)', () => {
     /** A minute of sound is 600 tokens; billed by the second it is 60 at 0.001 USD. */
     const MINUTE = Buffer.alloc(600 * 4800).toString('base64');
     const append = (audio = MINUTE) => ({ type: 'input_audio_buffer.append', audio });
@@ -615,7 +615,7 @@ describe('the realtime websocket', () => {
       await client.got('conversation.item.input_audio_transcription.completed', count);
     };
 
-    it('and ends the session when the money does, before more sound is passed on', async () => {
+    it('and ends the session when the money does, before more audio is passed on', async () => {
       const own = await start({}, { prices: WHISPER });
       transcribe();
       const { client, key } = await open(own, '0.13');
@@ -631,7 +631,7 @@ describe('the realtime websocket', () => {
       expect((await settledBooks(own.url, own.key)).spent).to.equal(120_000);
     });
 
-    it('and releases it where nothing is transcribed', async () => {
+    it('and releases it if nothing is transcribed', async () => {
       const own = await start({}, { prices: WHISPER });
       transcribe(undefined, false);
       const { client } = await open(own);
@@ -643,7 +643,7 @@ describe('the realtime websocket', () => {
       expect(await settledBooks(own.url, own.key)).to.include({ spent: 0, held: 0 });
     });
 
-    it('and charges the sound whose transcription the vendor did not report', async () => {
+    it('and charges audio whose transcription the vendor did not report', async () => {
       for (const usage of [{ type: 'duration', seconds: 1e308 }, { input_tokens: 1e308, output_tokens: 5 }, {}]) {
         const own = await start({}, { prices: WHISPER });
         transcribe(usage);
@@ -660,7 +660,7 @@ describe('the realtime websocket', () => {
       ['its client is gone', (client: RealtimeClient) => client.socket.terminate()],
       ['the vendor closes', () => vendor.sessions.at(-1)?.socket.terminate()],
     ] as const)
-      it(`and charges the sound that was committed when ${title}`, async () => {
+      it(`and charges the committed audio when ${title}`, async () => {
         const own = await start({}, { prices: WHISPER });
         transcribe(undefined, false);
         const { client } = await open(own);
@@ -677,7 +677,7 @@ describe('the realtime websocket', () => {
     });
     const heard = ({ events }: VendorSession) => events.filter(({ type }) => type === 'input_audio_buffer.append');
 
-    it('and refuses a model that the provider does not have, whatever its price, after which the session goes on', async () => {
+    it('and refuses a model that the provider does not have, whatever its price, after which the session continues', async () => {
       const own = await start({}, { prices: { ...WHISPER, whisper: { input: 1, output: 1 } } });
       transcribe();
       const client = await openRealtime(own);
@@ -694,7 +694,7 @@ describe('the realtime websocket', () => {
       client.socket.close();
     });
 
-    it('and ends the session of a model without a price under enforcement, at the first sound', async () => {
+    it('and ends the session of a model without a price under enforcement, at the first audio', async () => {
       const own = await start({ billing: 'enforce' }, { prices: { 'gpt-realtime': PRICE } });
       await own.command('accounts', 'credit', 'local', '2');
       const client = await openRealtime(own);
@@ -707,7 +707,7 @@ describe('the realtime websocket', () => {
       expect(heard(await theVendor())).to.have.length(0);
     });
 
-    it('also while an update waits that begins it, when the one before is answered', async () => {
+    it('also while an update that enables it is pending', async () => {
       const own = await start({}, { prices: WHISPER });
       transcribe(undefined, false);
       const answers: (() => void)[] = [];
@@ -730,7 +730,7 @@ describe('the realtime websocket', () => {
       expect(await settledBooks(own.url, own.key)).to.include({ spent: 0, held: 0 });
     });
 
-    it('and no more once the vendor has refused the update that was to begin it', async () => {
+    it('and no more once the vendor has refused the update that would enable it', async () => {
       const own = await start({}, { prices: WHISPER });
       const client = await openRealtime(own);
       client.send(update(null));
@@ -751,7 +751,7 @@ describe('the realtime websocket', () => {
       client.socket.close();
     });
 
-    it('and charges a transcription that comes when the money is out', async () => {
+    it('and charges a transcription that arrives after the money ran out', async () => {
       const own = await start({}, { prices: WHISPER });
       transcribe({ type: 'duration', seconds: 90 });
       const { client, key } = await open(own, '0.06');
@@ -764,7 +764,7 @@ describe('the realtime websocket', () => {
     });
   });
 
-  it('charges what is held for a response whose usage is impossible (G17)', async () => {
+  it('charges the reservation for a response with impossible usage (G17)', async () => {
     const own = await start();
     vendor.onEvent = (event, session) => {
       if (event['type'] !== 'response.create') return;
@@ -780,13 +780,13 @@ describe('the realtime websocket', () => {
     expect((await settledBooks(own.url, own.key)).spent).to.be.within(24_000, 26_000);
   });
 
-  describe('listens for a vendor that responds by itself', () => {
+  describe('supports a vendor that responds automatically', () => {
     const SAID = usageOf({ audio_tokens: 100 }, { audio_tokens: 10 });
     const append = { type: 'input_audio_buffer.append', audio: 'AAAA' };
     /** Plan of the key, with one concurrent call. */
     const one = { plans: { one: { concurrency: 1 } }, defaultPlan: 'one' };
 
-    it('with what a response may cost held meanwhile, and nothing owed where none comes', async () => {
+    it('with a reservation in the meantime, and no charge without a response', async () => {
       const own = await start();
       const client = await openRealtime(own);
       await client.got('session.created');
@@ -799,7 +799,7 @@ describe('the realtime websocket', () => {
       expect((await settledBooks(own.url, own.key)).spent).to.equal(0);
     });
 
-    describe('and is told the most that a response may write where money is short', () => {
+    describe('and gets the output limit of a response if money is short', () => {
       const limitsOf = ({ events }: VendorSession) =>
         events.flatMap(({ type, session }) => (type === 'session.update' ? [session.max_output_tokens] : []));
       const openShort = async (output_modalities = ['audio']) => {
@@ -817,7 +817,7 @@ describe('the realtime websocket', () => {
         return { own, client, session, key };
       };
 
-      it('before the sound, and anew when it has responded', async () => {
+      it('before the audio, and again after its response', async () => {
         const { own, client, session, key } = await openShort();
         // Rest of 0.2 USD after 600 tokens of sound at 32, in tokens at 64.
         const [first] = limitsOf(session);
@@ -840,7 +840,7 @@ describe('the realtime websocket', () => {
         expect((await settledBooks(own.url, own.key)).spent).to.equal(100 * 32 + 10 * 64);
       });
 
-      it('which is all that one costs that it begins although nobody spoke, and breaks off', async () => {
+      it('which is the maximum cost of one that it starts without speech and interrupts', async () => {
         const { own, client, session } = await openShort();
         const [limit] = limitsOf(session);
         session.send(...responseEvents('resp_1', { audio: ['AAAA'], usage: SAID }));
@@ -856,7 +856,7 @@ describe('the realtime websocket', () => {
         expect(spent).to.be.within(said + limit * 64, said + limit * 64 + 200 * 32);
       });
 
-      it('and a smaller one before it may speak, which is dearer', async () => {
+      it('and a lower one before audio output, which is more expensive', async () => {
         const { client, session } = await openShort(['text']);
         // 4,096 tokens of text at 24.
         expect(limitsOf(session)).to.deep.equal([4096]);
@@ -868,7 +868,7 @@ describe('the realtime websocket', () => {
         client.socket.close();
       });
 
-      it('also when its client wants no limit, while a smaller one stays', async () => {
+      it('also when its client sets no limit, while a lower one stays', async () => {
         const { own, client, session } = await openShort();
         const [held] = limitsOf(session);
         const updates = (instructions: string) =>
@@ -895,7 +895,7 @@ describe('the realtime websocket', () => {
       });
     });
 
-    it('and takes turns with what its client requests, as one call at once', async () => {
+    it('and takes turns with its client’s requests, as one concurrent call', async () => {
       const own = await start(one);
       let number = 0;
       vendor.onEvent = (event, session) => {
@@ -919,7 +919,7 @@ describe('the realtime websocket', () => {
       expect((await settledBooks(own.url, own.key)).spent).to.equal(2 * (100 * 32 + 10 * 64));
     });
 
-    it('and charges a response that it begins although nobody spoke', async () => {
+    it('and charges a response that it starts without speech', async () => {
       const own = await start();
       const client = await openRealtime(own);
       await client.got('session.created');
@@ -930,7 +930,7 @@ describe('the realtime websocket', () => {
     });
   });
 
-  it('goes to the next target of an alias where the first refuses the handshake, and through a proxy', async () => {
+  it('goes to the next target of an alias if the first refuses the handshake, and through a proxy', async () => {
     const refusing = await startRealtimeVendor();
     refusing.refusal = { status: 500, body: { error: { message: 'No.' } } };
     const proxy = await startTunnelProxy(Number(new URL(vendor.url).port));
@@ -957,7 +957,7 @@ describe('the realtime websocket', () => {
     }
   });
 
-  describe('looks after what is open', () => {
+  describe('limits open sessions', () => {
     beforeEach(() => mock.timers.enable({ apis: ['setInterval', 'Date'], now: Date.now() }));
     afterEach(async () => {
       await gateway?.stop();
@@ -972,7 +972,7 @@ describe('the realtime websocket', () => {
     };
     const CLEAR = { type: 'input_audio_buffer.clear' };
 
-    it('and closes a websocket at its maximum age, whatever comes', async () => {
+    it('and closes one at its maximum age, even if it is active', async () => {
       const { client, session } = await openWith({ maxDuration: '9s' });
       mock.timers.tick(5000);
       client.send(CREATE);
@@ -984,7 +984,7 @@ describe('the realtime websocket', () => {
       await until('the vendor is left', () => session.code !== undefined);
     });
 
-    it('and closes what is idle, once nothing came from either side for as long', async () => {
+    it('and closes an idle one after the timeout', async () => {
       const { client, session } = await openWith({ idleTimeout: '9s' });
       mock.timers.tick(5000);
       client.send(CLEAR);
@@ -1000,7 +1000,7 @@ describe('the realtime websocket', () => {
       await until('the vendor is left', () => session.code !== undefined);
     });
 
-    it('and leaves a client that does not answer a ping, and no other', async () => {
+    it('and disconnects only a client that does not answer a ping', async () => {
       const { client, session } = await openWith({});
       const dead = await openRealtime(gateway as TestGateway);
       const left = await theVendor(1);
@@ -1019,7 +1019,7 @@ describe('the realtime websocket', () => {
     });
   });
 
-  it('closes on binary frames, on what is no UTF-8, and where its vendor sends frames that are binary', async () => {
+  it('closes on binary frames, on invalid UTF-8, and on binary frames of its vendor', async () => {
     const own = await start();
     for (const [code, spoil] of [
       [1003, ({ socket }: RealtimeClient) => socket.send(Buffer.from('{}'), { binary: true })],
@@ -1036,7 +1036,7 @@ describe('the realtime websocket', () => {
     expect((await settledBooks(own.url, own.key)).spent).to.equal(0);
   });
 
-  it('leaves the vendor where the handshake of its client is none', async () => {
+  it('disconnects from the vendor if the handshake of its client is invalid', async () => {
     const own = await start();
     const status = await new Promise((resolve, reject) => {
       const headers = {
@@ -1051,7 +1051,7 @@ describe('the realtime websocket', () => {
     await until('the vendor is left', () => session.code !== undefined);
   });
 
-  it('lets 16 be open with one key, and 64 of one user', async () => {
+  it('allows 16 sessions per key, and 64 per user', async () => {
     const own = await start();
     const openAll = async (key: string) => {
       const clients = await Promise.all(Array.from({ length: 16 }, () => openRealtime(own, { key })));
@@ -1085,7 +1085,7 @@ describe('the realtime websocket', () => {
     for (const { clients } of refusals) for (const { socket } of clients) socket.terminate();
   });
 
-  it('reads a vendor no further than its client reads', async () => {
+  it('reads from a vendor only as fast as its client reads', async () => {
     const own = await start();
     const client = await openRealtime(own);
     await client.got('session.created');
@@ -1108,7 +1108,7 @@ describe('the realtime websocket', () => {
     client.socket.close();
   });
 
-  it('tells of a limit that is reached, and goes on', async () => {
+  it('reports a reached limit, and continues', async () => {
     const own = await start({ plans: { few: { rpm: 2 } }, defaultPlan: 'few' });
     const client = await openRealtime(own);
     client.send(CREATE);
@@ -1129,7 +1129,7 @@ describe('the realtime websocket', () => {
     'http-guardrail': { url: 'http://127.0.0.1:9/' },
     'http-hook': { url: 'http://127.0.0.1:9/', hooks: ['prepare'] },
   }))
-    it(`G66: is refused to whom ${name} looks at the texts of`, async () => {
+    it(`G66: is refused to callers whose texts ${name} checks`, async () => {
       const own = await start({ policies: { [name]: config } });
       const { status, error } = await refusedRealtime(own);
       expect([status, error['code']]).to.deep.equal([403, 'permission_denied']);
@@ -1160,7 +1160,7 @@ describe('the realtime websocket', () => {
     expect((await theVendor()).events.map(({ type }) => type)).to.deep.equal(['response.create']);
   });
 
-  it('tells its clients that it drains, and lets a response end before', async () => {
+  it('notifies its clients of a drain, and lets a response end first', async () => {
     const own = await start();
     let finish = (): void => {};
     vendor.onEvent = (event, session) => {
@@ -1184,7 +1184,7 @@ describe('the realtime websocket', () => {
     await stopped;
   });
 
-  it('goes on over a reload of the configuration', async () => {
+  it('survives a reload of the configuration', async () => {
     const own = await start();
     const client = await openRealtime(own);
     client.send(CREATE);

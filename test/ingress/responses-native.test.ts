@@ -16,7 +16,7 @@ import { answer, heldSse, type ScriptedUpstream, startScriptedUpstream } from '.
 const MODEL = MODEL_OF.openai;
 const HELLO: SaidNatively = { pieces: [{ text: 'Hello' }] };
 
-describe('POST /v1/responses to a vendor that has it', () => {
+describe('POST /v1/responses to a vendor that supports it', () => {
   let rig: IngressRig;
   before(async () => {
     rig = await startIngressRig();
@@ -24,7 +24,7 @@ describe('POST /v1/responses to a vendor that has it', () => {
   after(() => rig.stop());
 
   for (const stream of [false, true])
-    it(`loses nothing on the way there and back, ${stream ? 'streamed' : 'whole'}`, async () => {
+    it(`loses nothing in either direction, ${stream ? 'streamed' : 'not streamed'}`, async () => {
       const items = [
         { id: 'ws_1', type: 'web_search_call', status: 'completed', action: { type: 'search', query: 'x' } },
       ];
@@ -48,7 +48,7 @@ describe('POST /v1/responses to a vendor that has it', () => {
     });
 
   for (const stream of [false, true])
-    it(`asks for no life of the prompt’s cache whose price nobody publishes, ${stream ? 'streamed' : 'whole'}`, async () => {
+    it(`requests no prompt cache lifetime without a published price, ${stream ? 'streamed' : 'not streamed'}`, async () => {
       const sentFor = async (prompt_cache_options: object) => {
         rig.script('openai', sendResponses(HELLO));
         const { headers } = await askResponse(rig, { model: MODEL, stream, prompt_cache_options });
@@ -73,14 +73,14 @@ describe('POST /v1/responses to a vendor that has it', () => {
     expect(headers).to.include({ 'openai-beta': 'thing=v1' }).and.not.to.have.property('openai-organization');
   });
 
-  it('G44: gives the arguments that came only in a done event', async () => {
+  it('G44: returns arguments that are only in a done event', async () => {
     const said: SaidNatively = { pieces: [{ call: 'lookup', id: 'call_one', arguments: '{"q":1}' }] };
     rig.script('openai', sendEvents(responsesEvents(said).filter(({ type }) => !String(type).endsWith('.delta'))));
     const answered = await rig.gateway.post('/v1/responses', { model: MODEL, input: 'Hi', stream: true });
     expect(await answered.text()).to.include('"arguments":"{\\"q\\":1}"');
   });
 
-  it('G38: tells a failure in the vendor’s stream as one failure of its own', async () => {
+  it('G38: reports a failure in the vendor’s stream as one failure of its own', async () => {
     const error = { code: 'server_error', message: 'Organization org-secretsecretsecret is sad.' };
     const failed = { type: 'response.failed', response: { id: 'resp_vendor', status: 'failed', error } };
     const delta = { type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: 'Hel' };
@@ -94,7 +94,7 @@ describe('POST /v1/responses to a vendor that has it', () => {
     expect(JSON.stringify(events)).not.to.include('secretsecret');
   });
 
-  it('tells errors of the vendor before its stream in OpenAI’s body', async () => {
+  it('reports errors of the vendor before its stream in OpenAI’s format', async () => {
     const error = { message: 'Bad thing.', type: 'invalid_request_error', code: 'bad', param: 'text' };
     rig.script('openai', answer(400, { error }));
     const { status, response } = await askResponse(rig, { model: MODEL, stream: true });
@@ -102,7 +102,7 @@ describe('POST /v1/responses to a vendor that has it', () => {
     expect(response['error']).to.include({ code: 'invalid_request', param: 'text' });
   });
 
-  it('refuses what lies in the operator’s account', async () => {
+  it('refuses data in the operator’s account', async () => {
     const input = [{ role: 'user', content: [{ type: 'input_file', file_id: 'file_1' }] }];
     for (const [body, param] of [
       [{ input }, 'input[0].content[0].file_id'],
@@ -113,7 +113,7 @@ describe('POST /v1/responses to a vendor that has it', () => {
     }
   });
 
-  it('E2: refuses what acts in the operator’s account in whichever item it stands', async () => {
+  it('E2: refuses actions in the operator’s account in any item', async () => {
     const url = 'http://169.254.169.254/latest';
     const mcp = { type: 'mcp', server_label: 'x', server_url: 'https://mcp.example.org' };
     const hello = { role: 'user', content: 'Hi' };
@@ -138,7 +138,7 @@ describe('POST /v1/responses to a vendor that has it', () => {
     }
   });
 
-  it('E2: leaves out tools of the vendor that stand in a namespace or among tools that were found', async () => {
+  it('E2: drops the vendor’s tools inside a namespace or among found tools', async () => {
     const own = { type: 'function', name: 'look', parameters: { type: 'object', properties: {} } };
     const mcp = { type: 'mcp', server_label: 'x', server_url: 'https://mcp.example.org' };
     const found = { type: 'tool_search_output', call_id: 'c', tools: [mcp, { ...own, name: 'found' }] };
@@ -154,7 +154,7 @@ describe('POST /v1/responses to a vendor that has it', () => {
       .and.not.include('mcp');
   });
 
-  it('does not use the vendor’s format where the operator switched that off', async () => {
+  it('does not use the vendor’s format if the operator disabled it', async () => {
     const own = await startScriptedUpstream();
     const provider = { plugin: 'openai', apiKey: 'k', baseUrl: `${own.url}/v1`, models: ['*'], native: false };
     const other = await startIngressRig({ providers: { plain: provider } });
@@ -178,7 +178,7 @@ describe('POST /v1/responses to a vendor that has it', () => {
   });
 });
 
-describe('reasoning that a vendor encrypted', () => {
+describe('reasoning encrypted by a vendor', () => {
   let rig: IngressRig;
   let east: ScriptedUpstream;
   let west: ScriptedUpstream;
@@ -201,7 +201,7 @@ describe('reasoning that a vendor encrypted', () => {
   const include = ['reasoning.encrypted_content'];
 
   for (const stream of [false, true])
-    it(`G47: comes back to the deployment that made it, whatever the order of targets (${stream ? 'streamed' : 'whole'})`, async () => {
+    it(`G47: is sent back to the deployment that created it, in any order of targets (${stream ? 'streamed' : 'whole'})`, async () => {
       east.script(sendResponses(HELLO));
       west.script(sendResponses(said));
       const first = await askResponse(rig, { model: 'west/gpt-5', include, stream });
@@ -217,7 +217,7 @@ describe('reasoning that a vendor encrypted', () => {
     });
 
   for (const stream of [false, true])
-    it(`a response that is named goes on where it was made, while that works (${stream ? 'streamed' : 'whole'})`, async () => {
+    it(`a referenced response continues at its target, while that is healthy (${stream ? 'streamed' : 'whole'})`, async () => {
       for (const vendor of [east, west]) vendor.script(sendResponses(HELLO));
       const { response } = await askResponse(rig, { model: 'west/gpt-5', input: 'One', stream });
       const asked = { model: 'smart', previous_response_id: response.id, input: 'Two', stream };
@@ -232,7 +232,7 @@ describe('reasoning that a vendor encrypted', () => {
       expect(west.requests.length - before.west).to.equal(2);
     });
 
-  it('is left out for a deployment that cannot read it, and that is told', async () => {
+  it('is dropped for a deployment that cannot read it, and reported', async () => {
     west.script(sendResponses(said));
     east.script(sendResponses(HELLO));
     const { response } = await askResponse(rig, { model: 'west/gpt-5', include });
@@ -243,9 +243,9 @@ describe('reasoning that a vendor encrypted', () => {
   });
 });
 
-describe('responses that are continued', () => {
+describe('continued responses', () => {
   for (const wire of ['openai', 'mistral'] as const)
-    it(`are kept for an hour by default, for requests that name them or their items (${wire})`, async () => {
+    it(`are stored for an hour by default, for requests that refer to them or their items (${wire})`, async () => {
       const rig = await startIngressRig();
       try {
         const model = MODEL_OF[wire];
@@ -276,7 +276,7 @@ describe('responses that are continued', () => {
       }
     });
 
-  it('are read and deleted by their owner where the store is on', async () => {
+  it('are read and deleted by their owner if storage is enabled', async () => {
     const rig = await startIngressRig({ dialects: { responses: { store: 'on', retention: '24h' } } });
     try {
       sayAnywhere(rig, 'mistral', HELLO);
@@ -323,7 +323,7 @@ describe('responses that are continued', () => {
     }
   });
 
-  it('are refused where the store is off, with what to set', async () => {
+  it('are refused if storage is disabled, with the setting', async () => {
     const rig = await startIngressRig({ dialects: { responses: { store: 'off' } } });
     try {
       const { status, text } = await askResponse(rig, { model: 'echo/echo', previous_response_id: 'resp_1' });

@@ -33,7 +33,7 @@ describe('GET /v1/responses as a websocket', () => {
       }
     });
 
-  it('continues a response that is stored nowhere: the vendor gets the whole conversation', async () => {
+  it('continues an unstored response: the vendor gets the complete conversation', async () => {
     const ask = { model: MODEL_OF.deepseek, store: false };
     sayAnywhere(rig, 'deepseek', { pieces: [{ text: 'Red.' }] });
     const first = responseOf(await client.create({ ...ask, input: [user('Which colour?')] }));
@@ -62,7 +62,7 @@ describe('GET /v1/responses as a websocket', () => {
     other.socket.close();
   });
 
-  it('continues on a websocket what was stored over HTTP, and the other way round', async () => {
+  it('continues responses of HTTP on a websocket, and vice versa', async () => {
     sayAnywhere(rig, 'deepseek', { pieces: [{ text: 'Red.' }] });
     const model = MODEL_OF.deepseek;
     const stored = (await (await rig.gateway.post('/v1/responses', { model, input: 'One' })).json()) as { id: string };
@@ -75,7 +75,7 @@ describe('GET /v1/responses as a websocket', () => {
     ]);
   });
 
-  it('forgets what a failed turn continued, so that the client sends everything', async () => {
+  it('forgets the conversation of a failed turn, so that the client sends everything', async () => {
     const ask = { model: MODEL_OF.deepseek, store: false, input: 'Hi' };
     sayAnywhere(rig, 'deepseek', { pieces: [{ text: 'Red.' }] });
     const { id } = responseOf(await client.create(ask));
@@ -86,7 +86,7 @@ describe('GET /v1/responses as a websocket', () => {
     expect(gone).to.have.nested.property('error.code', 'previous_response_not_found');
   });
 
-  it('G38: ends a response whose vendor breaks off with response.failed', async () => {
+  it('G38: ends a response interrupted by its vendor with response.failed', async () => {
     rig.script('deepseek', cutScript('deepseek', { pieces: [{ text: 'Hello there' }] }, 2));
     const events = await client.create({ model: MODEL_OF.deepseek, input: 'Hi', store: false });
     expect(findDisorder(events)).to.deep.equal([]);
@@ -94,7 +94,7 @@ describe('GET /v1/responses as a websocket', () => {
     expect(responseOf(events)).to.have.nested.property('error.code', 'server_error');
   });
 
-  it('tells an unknown model with the status that Codex needs, and stays open', async () => {
+  it('reports an unknown model with the status that Codex needs, and stays open', async () => {
     const [error] = await client.create({ model: 'nobody/nothing', input: 'Hi' });
     expect(error).to.deep.include({ type: 'error', status: 404 });
     sayAnywhere(rig, 'deepseek', { pieces: [{ text: 'Yes.' }] });
@@ -113,7 +113,7 @@ describe('GET /v1/responses as a websocket', () => {
     expect(messages).to.have.length(2);
   });
 
-  it('is refused with 426 where the configuration has it off', async () => {
+  it('is refused with 426 if the configuration disables it', async () => {
     const off = await startIngressRig({ dialects: { responses: { websocket: false } } });
     const error = await openResponses(off.gateway).catch((thrown: Error) => thrown);
     expect(error).to.be.an('error').with.property('message').that.includes('426');

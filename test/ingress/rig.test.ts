@@ -16,7 +16,7 @@ const TOOLS = [
 /** Bytes per chunk of a vendor's response. */
 const CUTS = [1, 7, 65_536] as const;
 
-describe('the scripted vendors of the ways in', () => {
+describe('the scripted vendors of the client formats', () => {
   let rig: IngressRig;
   before(async () => {
     rig = await startIngressRig();
@@ -25,7 +25,7 @@ describe('the scripted vendors of the ways in', () => {
 
   for (const wire of WIRES) {
     for (const cut of CUTS) {
-      it(`of the wire ${wire}, sending ${cut} bytes at a time, say the same whole and streamed`, async () => {
+      it(`with the format ${wire}, sending ${cut} bytes at a time, return the same with and without a stream`, async () => {
         const request = { model: MODEL_OF[wire], messages: [{ role: 'user' as const, content: 'Hi' }], tools: TOOLS };
         rig.say(wire, SAID, cut);
         const whole = await rig.gateway.openai().chat.completions.create(request);

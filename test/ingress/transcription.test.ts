@@ -103,7 +103,7 @@ describe('POST /v1/audio/transcriptions and translations', () => {
   };
   const file = new Blob([Buffer.alloc(4000, 7)], { type: 'audio/mpeg' });
 
-  it('E73: OpenAI’s SDK gets JSON, and the vendor is asked for the length, which is charged', async () => {
+  it('E73: OpenAI’s SDK gets JSON, and the vendor’s duration, which is requested, is charged', async () => {
     script = answer(200, VERBOSE);
     const { data, response } = await openai.audio.transcriptions
       .create({ model: 'openai/whisper-1', file: await sound(), language: 'en', temperature: 0.2 })
@@ -124,7 +124,7 @@ describe('POST /v1/audio/transcriptions and translations', () => {
     });
   });
 
-  it('E73: text, subtitles and JSON with times are made of what the vendor said', async () => {
+  it('E73: text, subtitles and JSON with times are derived from the vendor’s response', async () => {
     script = answer(200, VERBOSE);
     const model = 'ears';
     const create = async (response_format: 'text' | 'srt' | 'vtt' | 'verbose_json') =>
@@ -137,7 +137,7 @@ describe('POST /v1/audio/transcriptions and translations', () => {
     expect(await create('verbose_json')).to.deep.equal(VERBOSE);
   });
 
-  it('E73: models that count tokens are asked for JSON, and charged by those', async () => {
+  it('E73: models that count tokens get a JSON request, and are charged by tokens', async () => {
     script = answer(200, TOKENS);
     const { data, response } = await openai.audio.transcriptions
       .create({ model: 'openai/gpt-4o-transcribe', file: await sound(), include: ['logprobs'] })
@@ -153,7 +153,7 @@ describe('POST /v1/audio/transcriptions and translations', () => {
     expect(subtitles.status, 'no times, no subtitles').to.equal(503);
   });
 
-  it('E73: a stream comes as events, and its cost is in the books', async () => {
+  it('E73: a stream has events, and its cost is in the ledger', async () => {
     script = sse(...EVENTS);
     const seen: object[] = [];
     const model = 'openai/gpt-4o-transcribe';
@@ -174,7 +174,7 @@ describe('POST /v1/audio/transcriptions and translations', () => {
     expect(whole, 'a model that does not stream').to.deep.equal(['transcript.text.delta', 'transcript.text.done']);
   });
 
-  it('E73: Mistral, whose form is closed, gets its own fields, whole, with times and streamed', async () => {
+  it('E73: Mistral, whose form is closed, gets its own fields, without a stream, with times and streamed', async () => {
     // mistralai/client-ts: `AudioTranscriptionRequest`, `TranscriptionResponse`, `TranscriptionStreamEvents`
     const segment = { type: 'transcription_segment', text: ' Imagine it.', start: 0, end: 1.5 };
     const usage = { prompt_audio_seconds: 9, prompt_tokens: 4, completion_tokens: 45, total_tokens: 49 };
@@ -209,7 +209,7 @@ describe('POST /v1/audio/transcriptions and translations', () => {
   });
 
   for (const model of ['groq/whisper-large-v3', 'together/openai/whisper-large-v3'])
-    it(`E73: ${model}, which does not stream, responds whole, and the caller has events`, async () => {
+    it(`E73: ${model}, which does not stream, responds with JSON, and the caller gets events`, async () => {
       script = answer(200, VERBOSE);
       const response = await post({ model, file, stream: 'true', chunking_strategy: 'auto' });
       expect(response.headers.get('x-tollgate-dropped')).to.equal('chunking_strategy');
@@ -220,7 +220,7 @@ describe('POST /v1/audio/transcriptions and translations', () => {
       ]);
     });
 
-  it('E73: Groq charges ten seconds at least, and the caller is told', async () => {
+  it('E73: Groq charges ten seconds at least, which is reported to the caller', async () => {
     const { usage: _, ...untold } = VERBOSE;
     script = answer(200, untold);
     const short = await post({ model: 'groq/whisper-large-v3', file });
@@ -228,7 +228,7 @@ describe('POST /v1/audio/transcriptions and translations', () => {
     expect(short.headers.get('x-tollgate-cost-usd'), '0.111 an hour, of ten seconds at least').to.match(/^0\.00030833/);
   });
 
-  it('E73: a stream that breaks off, or ends without its end, ends in an error', async () => {
+  it('E73: an interrupted or incomplete stream ends in an error', async () => {
     for (const events of [EVENTS.slice(0, 1), [EVENTS[0] ?? {}, { error: { message: 'secret reason' } }]]) {
       script = sse(...events);
       const response = await post({ model: 'openai/gpt-4o-transcribe', file, stream: 'true' });
@@ -240,7 +240,7 @@ describe('POST /v1/audio/transcriptions and translations', () => {
     }
   });
 
-  it('E73: translations go their own way, by both surfaces', async () => {
+  it('E73: translations have their own route, on both surfaces', async () => {
     script = answer(200, VERBOSE);
     const said = await openai.audio.translations.create({ model: 'ears', file: await sound() });
     expect(said.text).to.equal(VERBOSE.text);
@@ -249,7 +249,7 @@ describe('POST /v1/audio/transcriptions and translations', () => {
     expect([other.status, other.headers.get('x-tollgate-cost-usd')]).to.deep.equal([200, 'unknown']);
   });
 
-  it('E73: forms that cannot be are refused with the place, before anything is sent', async () => {
+  it('E73: invalid forms are refused with the place, before any request', async () => {
     const before = vendor.requests.length;
     const say = async (fields: Record<string, string | Blob>) => {
       const response = await post(fields);
@@ -268,7 +268,7 @@ describe('POST /v1/audio/transcriptions and translations', () => {
     expect(vendor.requests.length).to.equal(before);
   });
 
-  it('E73: what the vendor says of a bad file reaches the caller', async () => {
+  it('E73: the vendor’s error about an invalid file reaches the caller', async () => {
     script = answer(400, {
       error: {
         message: 'Invalid file format. Supported formats: flac, mp3',

@@ -141,7 +141,7 @@ const BASES: Readonly<Record<string, object>> = {
   closed: { plugin: 'openai-compatible', unknownFields: 'drop' },
 };
 
-describe('what a caller can make a vendor do', () => {
+describe('effects that a caller can trigger at a vendor', () => {
   let upstream: ScriptedUpstream;
   let gateway: TestGateway;
   const keys = new Map<string, string>();
@@ -234,7 +234,7 @@ describe('what a caller can make a vendor do', () => {
       expect([allowed.status, allowed.sent.length], allowed.text).to.deep.equal([200, 1]);
     });
 
-  it('is held on the websocket of Responses too (E1)', async () => {
+  it('apply on the Responses websocket too (E1)', async () => {
     const client = await openResponses(gateway, await keyWith());
     const before = upstream.requests.length;
     const events = await client.create({ model: 'openai/o3-deep-research', input: 'Hi', store: false });
@@ -243,7 +243,7 @@ describe('what a caller can make a vendor do', () => {
     expect(upstream.requests).to.have.length(before);
   });
 
-  it('names only models that the key may use, also as texts of the vendor’s own (E1, E6)', async () => {
+  it('may name only models that the key may use, also as the vendor’s own texts (E1, E6)', async () => {
     const listed = await keyWith(
       '--models',
       'anthropic/claude-haiku-4-5,relay/m,openrouter/openai/gpt-4o',
@@ -262,7 +262,7 @@ describe('what a caller can make a vendor do', () => {
     expect((await ask('/v1/chat/completions', preset, listed)).status).to.equal(403);
   });
 
-  it('may be anything for free plugins and tools of the caller’s own', async () => {
+  it('are unlimited for free plugins and the caller’s own tools', async () => {
     const plugins = [{ id: 'response-healing' }, { id: 'context-compression' }];
     const tools = [{ type: 'function', function: { name: 'look', parameters: { type: 'object' } } }];
     const body = {

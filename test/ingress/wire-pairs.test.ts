@@ -35,7 +35,7 @@ const WISHES: readonly JsonObject[] = [
 /** Condition that xAI supports on neither of its APIs. */
 const BIAS: JsonObject = { logit_bias: { '50256': -100 } };
 
-describe('what one wire of a vendor has together with what only the other has', () => {
+describe('features of one API of a vendor combined with features of another', () => {
   let vendor: ScriptedUpstream;
   let gateway: TestGateway;
   before(async () => {
@@ -74,7 +74,7 @@ describe('what one wire of a vendor has together with what only the other has', 
   for (const [what, vendors, body] of NEEDS_RESPONSES)
     for (const provider of vendors) {
       for (const field of CONDITIONS)
-        it(`is refused where it is a condition (E13): ${what} at ${provider}, with ${namesOf(field)}`, async () => {
+        it(`are refused for a condition (E13): ${what} at ${provider}, with ${namesOf(field)}`, async () => {
           for (const stream of [false, true]) {
             const { status, text, sent } = await ask(provider, body, field, stream);
             expect([status, sent.length], text).to.deep.equal([400, 0]);
@@ -82,7 +82,7 @@ describe('what one wire of a vendor has together with what only the other has', 
           }
         });
       for (const field of provider === 'xai' ? WISHES : [...WISHES, BIAS])
-        it(`is left out and told where it is a wish (E13): ${what} at ${provider}, with ${namesOf(field)}`, async () => {
+        it(`are dropped and reported for a preference (E13): ${what} at ${provider}, with ${namesOf(field)}`, async () => {
           for (const stream of [false, true]) {
             const { status, text, dropped, sent } = await ask(provider, body, field, stream);
             expect([status, sent.length], text).to.deep.equal([200, 1]);

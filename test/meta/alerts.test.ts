@@ -56,14 +56,14 @@ describe('deploy/grafana/dashboard.json', () => {
   const { panels } = JSON.parse(read('deploy/grafana/dashboard.json')) as { readonly panels: readonly GrafanaPanel[] };
   const shown = panels.filter(({ type }) => type !== 'row');
 
-  it('has panels with titles of their own, each of which asks for something', () => {
+  it('has panels with unique titles, each with a query', () => {
     expect(shown.length).to.be.at.least(15);
     expect(new Set(panels.map(({ title }) => title)).size).to.equal(panels.length);
     for (const { title, targets = [] } of shown) expect(targets.length, title).to.be.at.least(1);
   });
 
   for (const { title, targets = [] } of shown)
-    it(`"${title}" asks for metrics and labels that there are`, () => {
+    it(`"${title}" queries existing metrics and labels`, () => {
       for (const { expr, legendFormat } of targets) {
         const { metrics, labels } = namesIn(expr);
         expect(metrics.length, expr).to.be.at.least(1);
@@ -77,7 +77,7 @@ describe('deploy/grafana/dashboard.json', () => {
       }
     });
 
-  it('asks for metrics that a gateway gives after one call', async () => {
+  it('queries metrics that a gateway has after one call', async () => {
     const gateway = await startGateway();
     const text = await gateway
       .post('/v1/chat/completions', { model: 'echo/echo', messages: [{ role: 'user', content: 'Hello' }] })
@@ -96,7 +96,7 @@ describe('deploy/prometheus/alerts.yaml', () => {
   };
   const rules = groups.flatMap((group) => group.rules);
 
-  it('has rules with names of their own, a severity, and words that say what to do', () => {
+  it('has rules with unique names, a severity, and instructions', () => {
     expect(rules.length).to.be.at.least(10);
     expect(new Set(rules.map(({ alert }) => alert)).size).to.equal(rules.length);
     for (const { alert, for: span = '1m', labels, annotations, ...rest } of rules) {
@@ -110,7 +110,7 @@ describe('deploy/prometheus/alerts.yaml', () => {
   });
 
   for (const { alert, expr, annotations } of rules)
-    it(`${alert} asks for metrics and labels that there are`, async () => {
+    it(`${alert} queries existing metrics and labels`, async () => {
       const { metrics, labels } = namesIn(expr);
       for (const metric of metrics.filter((name) => !name.startsWith('tollgate_nodejs_')))
         expect(documented.has(metric), metric).to.equal(true);
@@ -123,7 +123,7 @@ describe('deploy/prometheus/alerts.yaml', () => {
         expect(expr.split(pair[0] ?? '').length, `${pair} in ${expr}`).to.equal(expr.split(pair[1] ?? '').length);
     });
 
-  it('asks for metrics of Node that a gateway gives', async () => {
+  it('queries Node metrics that a gateway has', async () => {
     const gateway = await startGateway();
     const text = await (await gateway.get('/metrics')).text().finally(() => gateway.stop());
     const ofNode = rules.flatMap(({ expr }) => namesIn(expr).metrics.filter((name) => name.includes('_nodejs_')));
@@ -131,7 +131,7 @@ describe('deploy/prometheus/alerts.yaml', () => {
     for (const name of ofNode) expect(text).to.include(`\n${name} `);
   });
 
-  it('is what docs/operate.md tells of', () => {
+  it('is described in docs/operate.md', () => {
     const page = read('docs/operate.md');
     for (const { alert } of rules) expect(page, alert).to.include(`\`${alert}\``);
   });

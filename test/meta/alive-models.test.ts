@@ -57,8 +57,8 @@ function endingBefore(day: string): readonly string[] {
 }
 
 // If these tests fail, see docs/decisions/model-table.md.
-describe('the models that README, docs, deploy and examples name', () => {
-  it('are found where there are some', () => {
+describe('the models in README, docs, deploy and examples', () => {
+  it('are found', () => {
     expect(endsIn('model: openai/gpt-5 and `o3`, o3-2025-04-16; gpt-6.1-sol, mistral-large-latest')).to.deep.equal([
       ['openai/gpt-5', '2026-12-11'],
       ['o3', '2026-12-11'],
@@ -66,11 +66,11 @@ describe('the models that README, docs, deploy and examples name', () => {
     ]);
   });
 
-  it('are alive on the day of this run (E16)', () => {
+  it('are served on the day of this run (E16)', () => {
     expect(endingBefore(new Date().toISOString().slice(0, 10))).to.deep.equal([]);
   });
 
-  it('live on for 60 days at least from the day of the table (E16)', () => {
+  it('are served for at least 60 days from the date of the table (E16)', () => {
     const day = new Date(Date.parse(table.date ?? '') + 60 * 86_400_000).toISOString().slice(0, 10);
     expect(endingBefore(day)).to.deep.equal([]);
   });

@@ -1,6 +1,6 @@
 /**
- * `npm run api`: writes the exports of the package's entries as text to git, so that a change of the public surface is
- * visible in `test/meta/api/`.
+ * `npm run api`: writes the exports of the package's entries as text files under git. A change of the public surface is
+ * thus visible in `test/meta/api/`.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

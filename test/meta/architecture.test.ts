@@ -59,22 +59,22 @@ const FLOORS: Readonly<Record<string, readonly string[]>> = Object.freeze({
 
 const floorOf = (file: string): string => file.split('/')[0] ?? '';
 
-/** Returns `plugins/formats` for `plugins/formats/google/stream.ts`, otherwise the floor. */
+/** Returns `plugins/formats` for `plugins/formats/google/read-stream.ts`, otherwise the floor. */
 const folderOf = (file: string): string =>
   file.startsWith('plugins/') ? file.split('/').slice(0, 2).join('/') : floorOf(file);
 
 describe('the rows of core', () => {
-  it('give every file a row', () => {
+  it('include every file', () => {
     expect(namesOf(core, ({ name }) => rowOf(name) < 0)).to.deep.equal([]);
   });
 
-  it('name nothing that is not there, and nothing twice', () => {
+  it('name only existing modules, each once', () => {
     const named = LAYERS.flatMap(({ modules }) => modules);
     expect([...new Set(named)].filter((name) => !core.some((file) => moduleOf(file.name) === name))).to.deep.equal([]);
     expect(named).to.have.length(new Set(named).size);
   });
 
-  it('are only left downwards', () => {
+  it('are imported only downwards', () => {
     const upwards = core.flatMap(({ name, imports }) =>
       imports
         .filter(({ file }) => file?.startsWith('core/') && rowOf(file) > rowOf(name))
@@ -85,7 +85,7 @@ describe('the rows of core', () => {
 });
 
 describe('the floors', () => {
-  it('are only left downwards', () => {
+  it('are imported only downwards', () => {
     const upwards = product.flatMap(({ name, imports }) => {
       const below = FLOORS[floorOf(name)];
       return imports.flatMap(({ file }) =>
@@ -97,14 +97,14 @@ describe('the floors', () => {
     expect(upwards).to.deep.equal([]);
   });
 
-  it('of plugins stand on the contract alone, never on core, the configuration, the way out or the program', () => {
+  it('of plugins import only the contract, never core, the configuration, egress or the program', () => {
     const foreign = plugins.flatMap(({ name, imports }) =>
       imports.flatMap(({ file }) => (!file || /^(contract|plugins)\//.test(file) ? [] : [`${name} imports ${file}`])),
     );
     expect(foreign).to.deep.equal([]);
   });
 
-  it('have no two folders that import each other, nor a ring of more', () => {
+  it('have no import cycles between folders', () => {
     const arrows = new Map<string, Set<string>>();
     for (const { name, imports } of product)
       for (const { file } of imports)
@@ -122,9 +122,9 @@ describe('the floors', () => {
 });
 
 describe('an import', () => {
-  /** Longest chain of files in which each loads the next at once. */
+  /** Maximum length of a chain of files, each of which statically imports the next. */
   const MAX_CHAIN = 20;
-  /** Files that an author of plugins loads with one entry or one provider: measured, and three more. */
+  /** Maximum number of files loaded with one entry or one provider: three more than measured. */
   const MAX_FILES = { 'contract/index.ts': 26, 'plugins/providers/groq.ts': 78 };
   const loads = new Map(product.map(({ name, code }) => [name, loadedAtOnce(name, code)]));
 
@@ -149,7 +149,7 @@ describe('an import', () => {
       expect([...found].sort()).to.have.length.within(20, most);
     });
 
-  /** Files that a file loads when it is loaded: neither types nor `import()`. */
+  /** Returns the files that a file imports statically, without types and `import()`. */
   function loadedAtOnce(name: string, code: string): readonly string[] {
     const found = code.matchAll(/^(?:import|export)\s(?!type\b)(?:[^'"();=]*\sfrom\s)?'(\.[^']+)'/gm);
     return [...found].map(([, specifier = '']) => path.posix.join(path.posix.dirname(name), specifier));
@@ -157,7 +157,7 @@ describe('an import', () => {
 });
 
 describe('the contract', () => {
-  it('needs no library at run time but the parser of event streams, which its entry does not load', () => {
+  it('needs no library at run time except the parser of event streams, which its entry does not load', () => {
     const libraries = contract.flatMap(({ name, code }) =>
       [...code.matchAll(/^import (?!type )[^;]*? from '([^'.][^']*)'/gm)].flatMap(([, from = '']) =>
         from.startsWith('node:') ? [] : [`${name} imports ${from}`],
@@ -230,14 +230,14 @@ describe('a plugin', () => {
   /** Kinds that may import `plugins/formats/`; formats themselves import no plugin. */
   const FORMAT_READERS: ReadonlySet<string> = new Set(['dialects', 'providers', 'formats']);
 
-  it('takes its options from the configuration, never from the environment; a program it runs gets a part of that', () => {
+  it('takes its options from the configuration, never from the environment; a program it runs gets a part of the environment', () => {
     const runsProgram = 'plugins/tts/espeak/index.ts';
     expect(namesOf(plugins, ({ name, code }) => name !== runsProgram && /\bprocess\.env\b/.test(code))).to.deep.equal(
       [],
     );
   });
 
-  it('imports the contract and its own folder; what plugins share is in kit, openai-compatible and formats', () => {
+  it('imports the contract and its own folder; shared code is in kit, openai-compatible and formats', () => {
     const foreign = plugins.flatMap(({ name, imports }) =>
       imports.flatMap(({ file }) => {
         if (
@@ -261,25 +261,25 @@ describe('a plugin', () => {
 });
 
 describe('every source file', () => {
-  it('is in no import cycle, types counted', () => {
+  it('is in no import cycle, types included', () => {
     expect(readHouse().lists.importCircles).to.deep.equal([]);
   });
 
-  it('casts no more than before', () => {
+  it('has no additional casts', () => {
     expect(readHouse().tree.casts).to.be.at.most(MAX_CASTS);
   });
 
-  it('is named in kebab-case, and for what it does', () => {
+  it('is named in kebab-case, by its purpose', () => {
     const vague = /(^|\/)(utils?|helpers?|common|misc|managers?)(\/|\.|-|$)/;
     expect(namesOf(everything, ({ name }) => vague.test(name))).to.deep.equal([]);
     expect(namesOf(everything, ({ name }) => !/^[a-z0-9/.-]+$/.test(name))).to.deep.equal([]);
   });
 
-  it('of the product prints nothing by console', () => {
+  it('of the product prints nothing with console', () => {
     expect(namesOf(product, ({ code }) => /\bconsole\.(?!groq)/.test(code))).to.deep.equal([]);
   });
 
-  it('of the product has no any, no enum and no promise of work to come', () => {
+  it('of the product has no any, no enum and no TODO', () => {
     // Biome rejects the type; this finds suppressed cases.
     expect(namesOf(product, ({ text }) => /\bas any\b|<any>|\bany\[\]|noExplicitAny/.test(text))).to.deep.equal([]);
     expect(namesOf(product, ({ code }) => /^\s*(export\s+)?(const\s+)?enum\s/m.test(code))).to.deep.equal([]);

@@ -55,14 +55,14 @@ function namedCases(): ReadonlyMap<string, readonly string[]> {
   return named;
 }
 
-describe('the bugs that other gateways had', () => {
-  it('are 66 of the ways in, each on a surface that this table knows', () => {
+describe('known bugs of other gateways', () => {
+  it('are 66 in client formats, each on a known surface', () => {
     expect(cases.map(({ id }) => id)).to.deep.equal(numbersOf('G01-G66'));
     const unknown = cases.filter(({ surface }) => !(surfaceOf(surface) in SURFACES));
     expect(unknown).to.deep.equal([]);
   });
 
-  it('are each a test whose title begins with the number, where the surface exists', () => {
+  it('each have a test whose title begins with the number, if the surface exists', () => {
     const named = namedCases();
     const missing = cases
       .filter(
@@ -72,7 +72,7 @@ describe('the bugs that other gateways had', () => {
     expect(missing.map(({ id, input }) => `${id}: ${input}`)).to.deep.equal([]);
   });
 
-  it('that do not apply are not tested all the same', () => {
+  it('have no test if they do not apply', () => {
     const named = namedCases();
     expect(Object.keys(NOT_APPLICABLE).filter((id) => named.has(id))).to.deep.equal([]);
   });

@@ -19,14 +19,14 @@ describe('docs/clients.md', () => {
     expect(Object.keys(readMatrix())).to.deep.equal(runs.map(rowOf));
   });
 
-  it('has no cell that fails', () => {
+  it('has no failing cell', () => {
     const failing = [...Object.entries(readMatrix()), ...Object.entries(readOperations())].flatMap(([row, cells]) =>
       Object.entries(cells).flatMap(([behaviour, cell]) => (cell.startsWith('fails') ? [`${row} ${behaviour}`] : [])),
     );
     expect(failing).to.deep.equal([]);
   });
 
-  it('E73: has a row for each SDK that was run beside chat, and each operation works by one of them', () => {
+  it('E73: has a row for each SDK with operations other than chat, and each operation works with one of them', () => {
     const found = readOperations();
     const titles = Object.values(ON_OPERATIONS).flatMap((rows) => rows.map(({ title }) => title));
     expect(Object.keys(found)).to.deep.equal(titles);
@@ -38,19 +38,19 @@ describe('docs/clients.md', () => {
     expect(CLIENTS.map(({ id }) => id)).to.include.members(Object.keys(ON_OPERATIONS));
   });
 
-  it('E13: says that clients of other formats run a loop of tools on each current model of OpenAI', () => {
+  it('E13: shows that clients of other formats run a tool loop on each current model of OpenAI', () => {
     const works = Object.fromEntries(OPENAI_MODELS.map((model) => [model, 'works']));
     expect(readModels()).to.deep.equal(Object.fromEntries(ON_OPENAI.map((title) => [title, works])));
     expect(runs.map(({ title }) => title)).to.include.members([...ON_OPENAI]);
   });
 
-  it('E9: says that Claude Code, Codex and the AI SDK run a loop of tools on dear models with a budget of 1 USD a day', () => {
+  it('E9: shows that Claude Code, Codex and the AI SDK run a tool loop on expensive models with a budget of 1 USD a day', () => {
     const works = Object.fromEntries(Object.keys(DEAR_MODELS).map((model) => [model, 'works']));
     expect(readBudgets()).to.deep.equal(Object.fromEntries(ON_BUDGET.map((client) => [client, works])));
     expect(runs.map(rowOf)).to.include.members([...ON_BUDGET]);
   });
 
-  it('shows the set-up of every client as tollgate init prints it, and each was run', () => {
+  it('has the set-up of every client as printed by tollgate init, and each was run', () => {
     expect(readSetUpPart()).to.equal(writeSetUps());
     expect([...new Set(runs.map(({ setup }) => setup))].toSorted()).to.deep.equal(Object.keys(readSetups()).toSorted());
   });

@@ -7,26 +7,60 @@ const ALL = [
 ];
 
 /** Highest share of comment sentences that begin with a relative clause, in percent. It only falls; the aim is 5. */
-const MOST_CLAUSES = 12.6;
+const MOST_CLAUSES = 9.1;
 /** Highest share in a folder whose comments are plain. */
 const MOST_IN_PLAIN = 5;
 /** Folders whose comments are plain. Every folder belongs here in the end. */
 const PLAIN: readonly string[] = [
-  // Below plugins
-  'plugins/agents',
-  'plugins/dialects',
-  'plugins/formats',
-  'plugins/guardrails',
-  'plugins/operations',
-  'plugins/providers',
-  'plugins/secrets',
-  'plugins/tts',
-  // The rest
   'bench',
   'cli',
   'config',
   'models',
+  'openapi',
+  'plugins/agents',
+  'plugins/auth',
+  'plugins/console',
+  'plugins/dialects',
+  'plugins/formats',
+  'plugins/guardrails',
+  'plugins/operations',
+  'plugins/policies/admin',
+  'plugins/policies/alias-parameters.ts',
+  'plugins/policies/cache',
+  'plugins/policies/feature-hints.ts',
+  'plugins/policies/kit',
+  'plugins/policies/mirror.ts',
+  'plugins/policies/model-refresh',
+  'plugins/policies/notices',
+  'plugins/policies/otel',
+  'plugins/policies/overload.ts',
+  'plugins/policies/reconcile',
+  'plugins/policies/usage',
+  'plugins/providers',
+  'plugins/secrets',
+  'plugins/tts',
   'routing',
+  'test/app/',
+  'test/chaos/',
+  'test/cli/',
+  'test/clients/',
+  'test/config/',
+  'test/conformance/',
+  'test/contract/',
+  'test/core/',
+  'test/egress/',
+  'test/exchanges/',
+  'test/faults/',
+  'test/fixtures/',
+  'test/ingress/',
+  'test/meta/',
+  'test/models/',
+  'test/mutants/',
+  'test/openapi/',
+  'test/plugins-contract/',
+  'test/plugins/',
+  'test/routing/',
+  'test/support/',
 ];
 
 const sentences = readCommentSentences(...ALL);

@@ -57,7 +57,7 @@ describe('the Helm chart', () => {
     expect(chart).to.include({ version, appVersion: version });
   });
 
-  it('renders to objects that belong together', () => {
+  it('renders to consistent objects', () => {
     const { Deployment, Service, ConfigMap, PodDisruptionBudget, Ingress } = render();
     const { template, selector } = Deployment.spec;
     expect(Ingress).to.equal(undefined);
@@ -75,7 +75,7 @@ describe('the Helm chart', () => {
     for (const { metadata } of Object.values(render())) expect(metadata.name).to.equal('prod-tollgate');
   });
 
-  it('runs as nobody special', () => {
+  it('runs as an unprivileged user', () => {
     const { spec } = render()['Deployment'].spec.template;
     expect(spec.securityContext).to.include({ runAsNonRoot: true, runAsUser: 1000 });
     expect(spec.automountServiceAccountToken).to.equal(false);
@@ -86,7 +86,7 @@ describe('the Helm chart', () => {
     });
   });
 
-  it('probes paths that a gateway has, and gives it the time to drain', async () => {
+  it('probes existing paths of a gateway, and gives it time to drain', async () => {
     const { spec } = render()['Deployment'].spec.template;
     const [container] = spec.containers;
     const probes = ['startupProbe', 'livenessProbe', 'readinessProbe'].map((name) => container[name].httpGet);
@@ -105,7 +105,7 @@ describe('the Helm chart', () => {
     );
   });
 
-  it('keeps a pod that stops ready for calls until endpoints and the ingress have left it (G40)', async () => {
+  it('keeps a stopping pod available until endpoints and the ingress have removed it (G40)', async () => {
     const { Deployment, Ingress } = render({
       ...SECRETS,
       ingress: { ...(defaults['ingress'] as object), enabled: true, host: 'ai.example' },
@@ -128,7 +128,7 @@ describe('the Helm chart', () => {
     expect(paths).to.deep.equal(['/llm/livez', '/llm/livez', '/llm/readyz']);
   });
 
-  it('lets gateways be reached at their port alone, and reach names, vendors and the store, not the service of credentials', () => {
+  it('allows ingress only to the gateways’ port, and egress to DNS, vendors and the store, not to the metadata service', () => {
     const { NetworkPolicy, Deployment } = render();
     const { podSelector, policyTypes, ingress, egress } = NetworkPolicy.spec;
     expect(Deployment.spec.template.metadata.labels).to.include(podSelector.matchLabels);
@@ -149,7 +149,7 @@ describe('the Helm chart', () => {
     expect(render({ ...SECRETS, networkPolicy: none })).to.not.have.property('NetworkPolicy');
   });
 
-  it('gives the gateway a configuration that tollgate check takes', async () => {
+  it('passes the gateway a configuration that tollgate check accepts', async () => {
     const text = render()['ConfigMap'].data['tollgate.config.yaml'] as string;
     const env = {
       STORE_URL: 'redis://redis:6379',
@@ -161,7 +161,7 @@ describe('the Helm chart', () => {
     expect(config.server).to.include({ host: '0.0.0.0', port: 8787, trustProxy: 1 });
   });
 
-  it('has an ingress, TLS of the gateway and names where they are asked for', () => {
+  it('has an ingress, gateway TLS and names if requested', () => {
     const { Ingress, Deployment } = render({
       ...SECRETS,
       fullnameOverride: 'gate',
@@ -214,7 +214,7 @@ describe('the Helm chart', () => {
     expect(sum({ config: { ...config, billing: 'off' } })).to.not.equal(sum({}));
   });
 
-  it('uses every value of values.yaml, and its schema knows them all', () => {
+  it('uses every value of values.yaml, and its schema contains them all', () => {
     const used = Object.values(templates).join('\n');
     for (const name of Object.keys(defaults)) expect(used, name).to.include(`.Values.${name}`);
     expect(validate(defaults), JSON.stringify(validate.errors)).to.equal(true);

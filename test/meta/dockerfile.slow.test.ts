@@ -116,7 +116,7 @@ describe('the image of deploy/Dockerfile, built by hand', function () {
     expect(await ended, output).to.equal(0);
   };
 
-  it('starts, is ready, and answers a chat', async () => {
+  it('starts, is ready, and responds to a chat', async () => {
     const port = await freePort();
     configure({ server: { port }, providers: { echo: {} } });
     const key = makeKey();
@@ -132,7 +132,7 @@ describe('the image of deploy/Dockerfile, built by hand', function () {
     });
   });
 
-  it('answers Messages, as Claude Code sends them, in a network whose only way out is a proxy', async function () {
+  it('responds to Messages of Claude Code in a network whose only exit is a proxy', async function () {
     const ip = findProgram('ip', ['/usr/sbin', '/sbin']);
     if (!ip || process.getuid?.() !== 0) {
       if (process.env['CI']) throw new Error('iproute2 must be installed, and the tests run as root, where CI is set');

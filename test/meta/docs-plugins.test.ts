@@ -38,7 +38,7 @@ describe('plugins in the docs', () => {
       after(() => gateway.stop());
 
       for (const stream of [false, true])
-        it(`loads, and lets a call pass ${stream ? 'as a stream' : 'as a whole'}`, async () => {
+        it(`loads, and lets a call pass ${stream ? 'with' : 'without'} a stream`, async () => {
           const response = await gateway.post('/v1/chat/completions', chat('Hello there', stream));
           expect(response.status).to.equal(200);
           expect(await response.text()).to.include('there');
@@ -46,7 +46,7 @@ describe('plugins in the docs', () => {
 
       if (page !== 'README.md') return;
       for (const stream of [false, true])
-        it(`refuses what it says it refuses, ${stream ? 'as a stream' : 'as a whole'}`, async () => {
+        it(`refuses the documented calls ${stream ? 'with' : 'without'} a stream`, async () => {
           const response = await gateway.post('/v1/chat/completions', chat('Tell me of Project Orion', stream));
           expect(response.status).to.equal(400);
           const { error } = (await response.json()) as { readonly error: object };
@@ -55,5 +55,5 @@ describe('plugins in the docs', () => {
     });
   }
 
-  it('are there to be tested', () => expect(shown).to.have.length.greaterThan(4));
+  it('exist', () => expect(shown).to.have.length.greaterThan(4));
 });

@@ -18,6 +18,7 @@ import { createSelfSigned } from '../support/identity/self-signed.ts';
 import { readBlocks, readChapter } from '../support/pages/read-blocks.ts';
 import { checkTypes } from '../support/type-check.ts';
 import { LAYERS } from './layers.ts';
+import { readSources } from './source-tree.ts';
 
 const run = promisify(execFile);
 const read = (file: string): string => readFileSync(path.join(PACKAGE_ROOT, file), 'utf8');
@@ -40,7 +41,7 @@ async function commandsOfPlugins(): Promise<readonly { readonly name: string; re
 }
 
 describe('the tables of the docs', () => {
-  it('docs/http.md lists every error as contract/errors.ts has it', () => {
+  it('docs/http.md lists every error of contract/errors.ts', () => {
     const expected = Object.entries(ERRORS).map(([code, { status, type, when }]) => [
       String(status),
       `\`${code}\``,
@@ -87,7 +88,7 @@ describe('the tables of the docs', () => {
     expect(GROUPS.flatMap(([, names]) => names)).to.have.length.of.at.most(16);
   });
 
-  it('docs/architecture.md shows the layers that the tree is held to', () => {
+  it('docs/architecture.md shows the layers of the tree', () => {
     const expected = LAYERS.toReversed().map(({ name, what, modules }) => [
       name,
       what,
@@ -97,7 +98,7 @@ describe('the tables of the docs', () => {
     expect(rows).to.deep.equal(expected);
   });
 
-  it('the schema of the configuration is as npm run schema writes it', async () => {
+  it('the schema of the configuration is current (npm run schema)', async () => {
     const { stderr } = await run(
       process.execPath,
       ['--import', import.meta.resolve('tsx/esm'), 'cli/generate/generate.ts', '--check'],
@@ -106,7 +107,7 @@ describe('the tables of the docs', () => {
     expect(stderr).to.equal('');
   });
 
-  it('docs/plugins/notices.md lists every event of which operators are sent a notice', () => {
+  it('docs/plugins/notices.md lists every event with a notice to operators', () => {
     const rows = rowsOf('docs/plugins/notices.md', '## Events', /^`/);
     expect(rows).to.deep.equal(Object.entries(NOTICES).map(([type, when]) => [`\`${type}\``, when]));
   });
@@ -118,7 +119,7 @@ describe('the tables of the docs', () => {
     expect(rowsOf('docs/operate.md', '### Metrics', /^`tollgate_/).map(([name]) => name)).to.have.members(own);
   });
 
-  it('AGENTS.md has a line for every folder, and names none that is not there', () => {
+  it('AGENTS.md has a line for every folder, and names no missing one', () => {
     const agents = read('AGENTS.md');
     for (const folder of readdirSync(path.join(PACKAGE_ROOT, 'core'), { withFileTypes: true }))
       if (folder.isDirectory()) expect(agents, folder.name).to.include(`\`core/${folder.name}/\``);
@@ -160,13 +161,38 @@ describe('links in the docs', () => {
     })),
   );
 
-  it('lead to files that are there', () => {
+  it('lead to existing files', () => {
     const broken = links.filter(({ target }) => !existsSync(path.join(PACKAGE_ROOT, target)));
     expect(broken).to.deep.equal([]);
   });
 
-  it('lead to headings that are there', () => {
+  it('lead to existing headings', () => {
     const broken = links.filter(({ target, anchor }) => anchor !== '' && !anchorsOf(target).includes(anchor));
+    expect(broken).to.deep.equal([]);
+  });
+
+  it('in messages of the program lead to existing headings', () => {
+    const sources = readSources(
+      'cli',
+      'config',
+      'contract',
+      'core',
+      'egress',
+      'models',
+      'openapi',
+      'plugins',
+      'routing',
+    );
+    const named = sources.flatMap(({ name, text }) =>
+      [...text.matchAll(/docs\/([\w/-]+\.md)(?:#([\w-]+))?/g)]
+        .filter(([found]) => !/docs\/(?:models|api)\b/.test(found))
+        .map(([, file = '', anchor = '']) => ({ name, file: `docs/${file}`, anchor })),
+    );
+    const broken = named.filter(
+      ({ file, anchor }) =>
+        !existsSync(path.join(PACKAGE_ROOT, file)) || (anchor !== '' && !anchorsOf(file).includes(anchor)),
+    );
+    expect(named.length).to.be.greaterThan(20);
     expect(broken).to.deep.equal([]);
   });
 
@@ -206,7 +232,7 @@ describe('configurations in the docs', () => {
   const { cert, key } = createSelfSigned();
   afterEach(removeFolders);
   for (const { page, line, text } of blocks.filter(({ language }) => language === 'yaml')) {
-    it(`${page}:${line} has no fault`, async () => {
+    it(`${page}:${line} is valid`, async () => {
       const env = Object.fromEntries([...text.matchAll(/\$\{(\w+)\}/g)].map(([, name = '']) => [name, 'x'.repeat(40)]));
       const cwd = makeFolder({ 'tollgate.config.yaml': text, 'tls/gateway.crt': cert, 'tls/gateway.key': key });
       const faults = await loadConfig({ cwd, env }).then(
@@ -230,7 +256,7 @@ describe('curl lines in the docs', () => {
   for (const { page, line, text } of blocks.filter(
     ({ language, text: body }) => language === 'sh' && body.startsWith('curl $TOLLGATE_URL'),
   )) {
-    it(`${page}:${line} works as it is written`, async () => {
+    it(`${page}:${line} works unchanged`, async () => {
       const env = { PATH: process.env['PATH'], TOLLGATE_URL: gateway.url, TOLLGATE_API_KEY: gateway.key };
       const { stdout } = await run('sh', ['-c', text.replace(/^curl /, 'curl -sS --fail-with-body --max-time 10 ')], {
         env,

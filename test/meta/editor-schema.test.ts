@@ -18,18 +18,18 @@ function findFaults(text: string): readonly string[] {
 }
 
 describe('the schema for editors', () => {
-  it('D45: takes the shipped default.yaml', () => {
+  it('D45: accepts the shipped default.yaml', () => {
     expect(findFaults(read('config/default.yaml'))).to.deep.equal([]);
   });
 
-  it('D45: takes variables where numbers, booleans and lists are, and $import', () => {
+  it('D45: accepts variables in place of numbers, booleans and lists, and $import', () => {
     const text =
       // biome-ignore lint/suspicious/noTemplateCurlyInString: variables of a configuration
       'server: { port: "${PORT:-8787}", workers: "${WORKERS:-1}" }\n$import: ./other.yaml\nproviders: { echo: {} }\n';
     expect(findFaults(text)).to.deep.equal([]);
   });
 
-  it('marks a key that nobody knows and a port that is none', () => {
+  it('marks an unknown key and an invalid port', () => {
     expect(findFaults('server: { prot: 1 }\n')).not.to.deep.equal([]);
     expect(findFaults('server: { port: much }\n')).not.to.deep.equal([]);
   });

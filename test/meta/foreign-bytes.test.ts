@@ -17,7 +17,7 @@ const OWN = [
   ...['core/http/inner-requests.ts', 'openapi/docs-pages.ts', 'plugins/console/app/'],
 ];
 
-describe('bytes of others', () => {
+describe('data of other parties', () => {
   const page = readFileSync(path.join(PACKAGE_ROOT, 'docs/security.md'), 'utf8');
   const chapter = page.slice(page.indexOf('### Bytes of others')).split('\n## ')[0] ?? '';
   const rows = chapter
@@ -26,7 +26,7 @@ describe('bytes of others', () => {
     .map((line) => line.split(' | '));
   const named = (cell = ''): readonly string[] => [...cell.matchAll(/`([\w/.-]+\.ts)`/g)].map(([, file = '']) => file);
 
-  it('are read in places that docs/security.md has a row for', () => {
+  it('are read in places with a row in docs/security.md', () => {
     const readers = readSources(
       'contract',
       'core',
@@ -46,7 +46,7 @@ describe('bytes of others', () => {
     expect(readers.filter((name) => !listed.has(name))).to.deep.equal([]);
   });
 
-  it('have a test in each row, and the files of all rows are there', () => {
+  it('have a test in each row, and the files of all rows exist', () => {
     for (const [what, by, bounds, held] of rows) {
       expect(named(by), what).to.have.length.above(0);
       expect(bounds, what).to.match(/\d|as /);

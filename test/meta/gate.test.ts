@@ -8,11 +8,11 @@ const read = (name: string): string => readFileSync(new URL(`../../${name}`, imp
 const YARDSTICK = 'f9e428963896b49d5cc8967518e94a94b5a76b05d9e5aeaa76692725773c30e8';
 
 describe('the cost gate', () => {
-  it('measures against the yardstick as it was when the bounds were set', () => {
+  it('measures against the yardstick for which the limits were set', () => {
     expect(createHash('sha256').update(read('bench/plain-gateway.mjs')).digest('hex')).to.equal(YARDSTICK);
   });
 
-  it('has bounds for what CI measures', () => {
+  it('has limits for CI’s measurements', () => {
     const bounds = JSON.parse(read('bench/gate-bounds.json')) as Record<string, Record<string, number>>;
     for (const body of [2, 32])
       for (const figure of ['cpu', 'alloc', 'old'])

@@ -50,19 +50,19 @@ function pluginsOf(kind: string): readonly string[] {
   });
 }
 
-describe('what an import loads', () => {
+describe('modules loaded by an import', () => {
   before(function () {
     if (!existsSync(path.join(DIST, 'contract/index.js'))) this.skip();
   });
 
-  it('of `tollgate` is the contract alone', async () => {
+  it('of `tollgate` are the contract only', async () => {
     const { files, packages } = await importsOf('tollgate');
     expect(files.filter((file) => !file.startsWith('contract/'))).to.deep.equal([]);
     expect(files).to.include('contract/index.js');
     expect(packages).to.deep.equal([]);
   });
 
-  it('of `tollgate/gateway` is the server, without what a configuration has to name', async () => {
+  it('of `tollgate/gateway` are the server, without optional libraries', async () => {
     const { files, packages } = await importsOf('tollgate/gateway');
     expect(files).to.include('core/app.js');
     expect(packages.filter((name) => HEAVY.includes(name))).to.deep.equal([]);
@@ -80,7 +80,7 @@ describe('what an import loads', () => {
     'agents',
     'secrets',
   ])
-    it(`of each of ${kind} is nothing of core, the way out, the program and the configuration`, async () => {
+    it(`of each of ${kind} include nothing of core, egress, the program and the configuration`, async () => {
       const plugins = pluginsOf(kind);
       expect(plugins).to.not.be.empty;
       // One process is enough, because the file names identify the plugin.

@@ -83,7 +83,9 @@ const WITH_GETTERS: Readonly<Record<string, string>> = {
   'core/calls/generation.ts catalog': 'once a generation',
   'core/app.ts openApi': 'once a gateway',
   'core/plugins/plugin-api.ts catalog': 'once an instance',
-  'core/plugins/plugin-api.ts stores': 'once an instance',
+  'core/plugins/plugin-api.ts operators': 'once an instance',
+  'core/plugins/plugin-api.ts kind': 'once an instance',
+  'core/plugins/plugin-api.ts kept': 'once an instance',
   'core/plugins/plugin-api.ts gateway': 'once an instance',
   'core/plugins/plugin-api.ts ledger': 'once an instance',
   'plugins/policies/kit/write-queue.ts size': 'once an instance',
@@ -112,10 +114,10 @@ function getterLiteralsOf({ name, code }: SourceFile): readonly string[] {
   });
 }
 
-describe('calls that have ended are let go', () => {
+describe('ended calls are released', () => {
   const sources = readSources(...FOLDERS);
 
-  it('since nothing in flight is an entry of a Map or a Set', () => {
+  it('because no work in flight is an entry of a Map or a Set', () => {
     const found = new Set(sources.flatMap(deletionsOf));
     expect([...found].filter((each) => !(each in WITH_DELETIONS))).to.deep.equal([]);
     expect(
@@ -124,7 +126,7 @@ describe('calls that have ended are let go', () => {
     ).to.deep.equal([]);
   });
 
-  it('since no literal that is made for a call has a getter', () => {
+  it('because no object literal of a call has a getter', () => {
     const found = new Set(sources.flatMap(getterLiteralsOf));
     expect([...found].filter((each) => !(each in WITH_GETTERS))).to.deep.equal([]);
     expect(

@@ -9,7 +9,7 @@ const MUTANTS = mutantsOf(LISTS);
 const read = (file: string): string => readFileSync(path.join(PACKAGE_ROOT, file), 'utf8');
 
 describe('the lists of mutants (E59)', () => {
-  it('say of which line they make a wrong one: it stands in its file, once', () => {
+  it('name an original line that occurs once in its file', () => {
     const stale = MUTANTS.flatMap(({ file, from, to, wrong }) => {
       try {
         mutate(read(file), from, to);
@@ -24,14 +24,14 @@ describe('the lists of mutants (E59)', () => {
     ).to.deep.equal([]);
   });
 
-  it('name quick tests that are there', () => {
+  it('name existing quick tests', () => {
     const named = [...new Set(MUTANTS.flatMap(({ tests }) => tests))];
     expect(named.filter((file) => !existsSync(path.join(PACKAGE_ROOT, file)) || /\.slow\./.test(file))).to.deep.equal(
       [],
     );
   });
 
-  it('of the kits are those of docs/plugins/12-testing.md, a hundred at least', () => {
+  it('of the kits are those of docs/plugins/12-testing.md, at least a hundred', () => {
     const rows = rowsOf(KITS);
     const shown = read('docs/plugins/12-testing.md')
       .split('\n')
@@ -45,7 +45,7 @@ describe('the lists of mutants (E59)', () => {
     expect(wanted.filter((number) => !MUTANTS.some(({ wrong }) => wrong.startsWith(number)))).to.deep.equal([]);
   });
 
-  it('have the seven that once survived, and sixty more', () => {
+  it('contain the seven that once survived, and sixty more', () => {
     expect(MUTANTS.filter(({ wrong }) => wrong.startsWith('E59:')).length).to.be.at.least(7);
     expect(MUTANTS.length).to.be.at.least(67);
   });

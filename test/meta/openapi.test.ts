@@ -56,17 +56,17 @@ describe('/openapi.json', () => {
   });
   after(() => gateway.stop());
 
-  it('keeps the rules of OpenAPI 3.1', () => {
+  it('follows the rules of OpenAPI 3.1', () => {
     const validate = new Ajv2020({ strict: false, validateFormats: false }).compile(OPENAPI_RULES);
     validate(document);
     expect(validate.errors).to.equal(null);
   });
 
-  it('has every route that is promised', () => {
+  it('has every route of the contract', () => {
     expect(operations.map(([name]) => name)).to.include.members(PROMISED);
   });
 
-  it('names nothing that is not mounted', async () => {
+  it('names only mounted routes', async () => {
     for (const [name, { parameters }] of operations) {
       const [method = '', path = ''] = name.split(' ');
       const filled = path.replaceAll(/\{(\w+)\}/g, 'x');
@@ -79,7 +79,7 @@ describe('/openapi.json', () => {
     }
   });
 
-  it('gives every operation an id of its own, a summary, and its path parameters', () => {
+  it('gives every operation a unique id, a summary, and its path parameters', () => {
     const ids = operations.map(([, { operationId }]) => operationId);
     expect(ids).to.have.length(new Set(ids).size);
     for (const [name, { summary, parameters = [] }] of operations) {
@@ -92,7 +92,7 @@ describe('/openapi.json', () => {
     }
   });
 
-  it('refers only to components that are there, which are JSON Schemas', () => {
+  it('refers only to existing components, which are JSON Schemas', () => {
     const text = JSON.stringify(document);
     const referred = [...text.matchAll(/"#\/components\/schemas\/([^"/]+)(?:\/\$defs\/\w+)?"/g)].map(
       ([, name]) => name,
@@ -109,7 +109,7 @@ describe('/openapi.json', () => {
     for (const code of Object.keys(ERRORS)) expect(schema).to.include(`"${code}"`);
   });
 
-  it('asks for a credential exactly where one is asked for', async () => {
+  it('requires a credential exactly on the routes that need one', async () => {
     for (const [name, { security }] of operations) {
       const [method = '', path = ''] = name.split(' ');
       const response = await fetch(gateway.url + path.replaceAll(/\{(\w+)\}/g, 'echo'), {

@@ -48,7 +48,7 @@ describe('package.json', () => {
     expect(all.filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version))).to.deep.equal([]);
   });
 
-  it('exports only what a source file stands behind', () => {
+  it('exports only existing source files', () => {
     const targets = Object.values(manifest.exports).flatMap((entry) =>
       typeof entry === 'string' ? [entry] : [entry.types, entry.default],
     );
@@ -63,7 +63,7 @@ describe('package.json', () => {
     expect(plain.filter((file) => !existsSync(path.join(PACKAGE_ROOT, file)))).to.deep.equal([]);
   });
 
-  it('publishes no maps of sources, which lead nowhere without the sources (E65)', () => {
+  it('publishes no source maps, which are useless without the sources (E65)', () => {
     const { compilerOptions } = JSON.parse(read('tsconfig.build.json')) as { readonly compilerOptions: object };
     expect(compilerOptions).not.to.have.any.keys('sourceMap', 'declarationMap', 'inlineSourceMap');
   });
@@ -79,20 +79,20 @@ describe('package.json', () => {
 });
 
 describe('the lockfile', () => {
-  it('holds no release that is known to be bad', () => {
+  it('contains no known bad release', () => {
     const found = Object.entries(packages).filter(([place, { version }]) =>
       KNOWN_BAD.some(([name, bad]) => nameOf(place) === name && version === bad),
     );
     expect(found.map(([place]) => place)).to.deep.equal([]);
   });
 
-  it('holds the version that package.json pins', () => {
+  it('contains the version that package.json pins', () => {
     const wanted = Object.entries({ ...manifest.dependencies, ...manifest.devDependencies });
     const others = wanted.filter(([name, version]) => packages[`node_modules/${name}`]?.version !== version);
     expect(others).to.deep.equal([]);
   });
 
-  it('holds the binaries of every platform, without which npm ci refuses it', () => {
+  it('contains the binaries of every platform, without which npm ci refuses it', () => {
     const missing = Object.entries(packages).flatMap(([place, { optionalDependencies = {} }]) =>
       Object.keys(optionalDependencies).filter((name) => !isResolved(place, name)),
     );

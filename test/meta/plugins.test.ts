@@ -36,7 +36,7 @@ describe('every built-in plugin', () => {
         expect(plugin.setup).to.be.a('function');
       });
 
-      it('has nothing beside what a plugin has', () => {
+      it('has only members of a plugin', () => {
         const known = [
           'name',
           'kind',
@@ -60,7 +60,7 @@ describe('every built-in plugin', () => {
         ]).to.include.members(Object.keys(plugin));
       });
 
-      it('describes its options by a strict schema that refuses unknown keys', () => {
+      it('describes its options in a strict schema that refuses unknown keys', () => {
         const { configSchema } = plugin;
         if (!configSchema) throw new Error('it has no configSchema, so that any option would be taken');
         const ajv = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true, keywords: ['secret'] });

@@ -5,7 +5,7 @@ import { PACKAGE_ROOT } from '../../config/package-root.ts';
 
 // test/app/proxies.slow.test.ts checks the logs of running proxies.
 describe('the log of the nginx in deploy/', () => {
-  it('has nothing in which a query stands, where some clients send their key (E37)', () => {
+  it('contains no query, where some clients send their key (E37)', () => {
     const text = readFileSync(path.join(PACKAGE_ROOT, 'deploy/nginx/tollgate.conf'), 'utf8');
     const [, name = '', format = ''] = /^log_format (\w+) '(.*)';$/m.exec(text) ?? [];
     expect(format)

@@ -31,7 +31,7 @@ describe('a release', () => {
     dependencies: Readonly<Record<string, string>>;
   };
 
-  it('uses actions by their commit, and gives a job the rights that it needs', () => {
+  it('pins actions by commit, and gives a job only its required rights', () => {
     expect(permissions).to.deep.equal({});
     for (const [name, job] of Object.entries(jobs)) {
       expect(job.permissions, name).to.have.property('contents');
@@ -40,7 +40,7 @@ describe('a release', () => {
     }
   });
 
-  it('is tested, published with its provenance, and lists what is in it', () => {
+  it('is tested, published with its provenance, and lists its contents', () => {
     const steps = jobs['package']?.steps.map(({ run }) => run ?? '') ?? [];
     const order = ['.ci/run', 'npm run --silent sbom', 'npm publish --provenance', 'gh release create'];
     const places = order.map((words) => steps.findIndex((run) => run.startsWith(words)));

@@ -51,17 +51,17 @@ describe('the files of the repository', () => {
     files = out.split('\0').filter((file) => file !== '');
   });
 
-  it('leave the root to what has its place there', () => {
+  it('include only allowed entries in the root', () => {
     const found = new Set(files.map((file) => file.split('/')[0] ?? ''));
     expect([...found]).to.have.members(ROOT);
   });
 
-  it('all hold something', () => {
+  it('are never empty', () => {
     const sizeOf = (file: string) => lstatSync(path.join(PACKAGE_ROOT, file), { throwIfNoEntry: false })?.size;
     expect(files.filter((file) => sizeOf(file) === 0)).to.deep.equal([]);
   });
 
-  it('hold of the results of benchmarks only the newest summary', () => {
+  it('include only the newest summary of benchmark results', () => {
     expect(files.filter((file) => file.startsWith('bench/results/'))).to.deep.equal(['bench/results/full.md']);
   });
 });

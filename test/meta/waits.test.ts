@@ -6,8 +6,8 @@ const LEAST_MS = 60_000;
 
 const BOUNDS: readonly RegExp[] = [/\.timeout\(([\d_]+)\)/g, /\b(?:until|eventually)\((?:[^;]*?), ([\d_]+)\);/g];
 
-describe('bounds of waits in tests (E59)', () => {
-  it('are a minute at least, or that of every test', () => {
+describe('time limits of waits in tests (E59)', () => {
+  it('are at least a minute, or the default of every test', () => {
     const short = readSources('test').flatMap(({ name, text }) =>
       BOUNDS.flatMap((pattern) => [...text.matchAll(pattern)]).flatMap(([found, digits = '']) => {
         const ms = Number(digits.replaceAll('_', ''));

@@ -29,7 +29,7 @@ describe('retired words', () => {
     expect(unused).to.deep.equal([]);
   });
 
-  it('are found in parts of names, in comments and in texts, and not inside of other words', () => {
+  it('are found in parts of names, in comments and in texts, and not inside other words', () => {
     const text = [
       "const defaultFault = 'by default'; // FAULTY faults",
       '/* 10 unless',

@@ -46,15 +46,15 @@ describe('models', () => {
     });
   }
 
-  it('shares the rows of a vendor that is named for another', () => {
+  it('shares the rows of a vendor that refers to another', () => {
     expect(modelsOf(provider({ vendor: 'twin' }), TABLE).map(({ id }) => id)).to.include('big-mini');
   });
 
-  it('has no models for a vendor that the table does not know', () => {
+  it('has no models for an unknown vendor', () => {
     expect(modelsOf(provider({ vendor: 'toString' }), TABLE)).to.deep.equal([]);
   });
 
-  it('replaces the list by the configured one and keeps the facts of what the names begin with', () => {
+  it('replaces the list by the configured one and keeps the facts of matching prefixes', () => {
     const catalog = catalogOf({ models: [{ id: 'big-2026' }, { id: 'own' }] });
     expect(catalog.list('acme')).to.deep.equal(['big-2026', 'own']);
     expect(catalog.find('acme', 'big-2026')?.contextWindow).to.equal(1000);
@@ -71,7 +71,7 @@ describe('models', () => {
     ]);
   });
 
-  it('takes every name but the empty one when told so', () => {
+  it('accepts every non-empty name if so configured', () => {
     const catalog = catalogOf({ anyModel: true, models: [] });
     expect(catalog.find('acme', 'big-mini-2026-01-01')).to.deep.include({ contextWindow: 500 });
     expect(catalog.find('acme', 'big-mini-turbo')).to.deep.equal({ id: 'big-mini-turbo' });
@@ -83,7 +83,7 @@ describe('models', () => {
     expect(catalogOf().suggest('acme', 'bigmini')[0]).to.equal('big-mini');
   });
 
-  it('answers nothing for an instance that is not there', () => {
+  it('returns nothing for an unknown instance', () => {
     expect(catalogOf().has('nobody')).to.equal(false);
     expect(catalogOf().find('nobody', 'big')).to.equal(undefined);
   });
@@ -126,7 +126,7 @@ describe('prices', () => {
     });
   }
 
-  it('multiplies every rate of the table at a place that costs more, and neither fees nor the operator’s own price (E3)', () => {
+  it('multiplies every rate of the table in a more expensive region, but neither fees nor the operator’s own price (E3)', () => {
     const price: Price = {
       ...{ input: 2, output: 9, cached_input: 0.15, fees: { web_search_requests: 0.014 } },
       tiers: [{ input_tokens_above: 1000, input: 4, output: 18 }],
@@ -155,7 +155,7 @@ describe('prices', () => {
     expect(priceOf('new-own')).to.include({ input: 1, output: 1 });
   });
 
-  it('derives the rate of writes that live an hour from the input where a vendor says how', () => {
+  it('derives the rate of one-hour cache writes from the input rate if a vendor documents it', () => {
     const target = { provider: 'acme', model: 'big' };
     const catalog = catalogOf({ priceFactors: { cache_write_1h: 2 } });
     expect(catalog.priceOf(target, catalog.find('acme', 'big'))).to.include({ input: 2, cache_write_1h: 4 });
@@ -168,11 +168,11 @@ describe('config/models.json', () => {
     typeof models === 'string' ? [] : Object.entries(models).map(([id, facts]) => ({ vendor, id, ...facts })),
   );
 
-  it('is one that a gateway of this build takes over when it is published', () => {
+  it('can be adopted by a gateway of this build when it is published', () => {
     expect(problemsOfTable(loadModelTable())).to.deep.equal([]);
   });
 
-  it('has a version and a date, and each row a source that it names (E16)', () => {
+  it('has a version and a date, and a source for each row (E16)', () => {
     const { version, date, sources = {} } = loadModelTable();
     expect(version).to.be.a('number').that.is.greaterThan(1);
     expect(date).to.match(/^\d{4}-\d\d-\d\d$/);
@@ -180,7 +180,7 @@ describe('config/models.json', () => {
     expect(without.map(({ id }) => id)).to.deep.equal([]);
   });
 
-  it('says when models end, and of which day: the last one before the first that is served no more (E16)', () => {
+  it('has shutdown dates: the last day on which a model is served (E16)', () => {
     const ends = rows.flatMap(({ id, shutdown }) => (shutdown === undefined ? [] : [[id, shutdown] as const]));
     expect(ends.filter(([, day]) => Number.isNaN(Date.parse(day)) || day.length !== 10)).to.deep.equal([]);
     expect(Object.fromEntries(ends)).to.include({
@@ -197,21 +197,21 @@ describe('config/models.json', () => {
     (price ? [price].flat() : []).map((each: Price) => ({ id, price: each })),
   );
 
-  it('never prices a paid model at nothing', () => {
+  it('never has a price of zero for a paid model', () => {
     const isPaid = ({ id, price }: (typeof prices)[number]) =>
       !id.endsWith(':free') && !FREE.includes(id) && price.fees === undefined;
     const free = prices.filter((each) => each.price.input === 0 && isPaid(each));
     expect(free).to.deep.equal([]);
   });
 
-  it('has no rate of 0 for the cache: that would mean unknown', () => {
+  it('has no rate of 0 for the cache, which would mean unknown', () => {
     const zero = prices.filter(({ price }) =>
       [price, ...(price.tiers ?? [])].some(({ cached_input: cached }) => cached === 0),
     );
     expect(zero).to.deep.equal([]);
   });
 
-  it('has tiers in rising order, each dearer than the last', () => {
+  it('has tiers in rising order, each more expensive than the last', () => {
     const falling = prices.filter(({ price }) => {
       const inputs = [price, ...(price.tiers ?? [])].map(({ input }) => input);
       return inputs.some((input, at) => at > 0 && input <= (inputs[at - 1] ?? 0));
@@ -219,12 +219,12 @@ describe('config/models.json', () => {
     expect(falling).to.deep.equal([]);
   });
 
-  it('has no gap in the time of a price (E17)', () => {
+  it('has no gap between time-limited prices (E17)', () => {
     const wrong = rows.filter(({ price }) => Array.isArray(price) && problemsOfRows(price).length > 0);
     expect(wrong).to.deep.equal([]);
   });
 
-  it('knows only fields that the catalog reads', () => {
+  it('contains only fields that the catalog reads', () => {
     const fields = new Set(rows.flatMap((row) => Object.keys(row)));
     expect([...fields].sort()).to.deep.equal([
       ...['contextWindow', 'id', 'inputModalities', 'kind', 'maxOutput', 'outputModalities', 'price', 'shutdown'],
@@ -233,7 +233,7 @@ describe('config/models.json', () => {
   });
 });
 
-describe('the end of a model', () => {
+describe('the shutdown of a model', () => {
   const rows = {
     old: { shutdown: '2000-01-01' },
     late: { shutdown: '2999-01-01', inputModalities: ['text', 'image'], price: { input: 2, output: 8 } },
@@ -246,7 +246,7 @@ describe('the end of a model', () => {
     return listModels({ catalog, aliases: new Map([['mine', ['acme/late']]]) }, principal, 1);
   };
 
-  it('is listed with what else is known, of an alias too, and no caller is shown what is shut down already (E16)', () => {
+  it('is listed with its other facts, for an alias too, and callers do not see models that are already shut down (E16)', () => {
     expect(listed('acme').map(({ id, shutdown }) => [id, shutdown])).to.deep.equal([
       ['mine', '2999-01-01'],
       ['acme/late', '2999-01-01'],
@@ -255,11 +255,11 @@ describe('the end of a model', () => {
     expect(listed('acme')[1]).to.deep.include({ inputModalities: ['text', 'image'], price: { input: 2, output: 8 } });
   });
 
-  it('is of one vendor: another one that shares its rows may serve the model on (E16)', () => {
+  it('belongs to one vendor: another one with the same rows may continue to serve the model (E16)', () => {
     expect(listed('twin').map(({ id, shutdown }) => [id, shutdown])).to.deep.include(['acme/old', undefined]);
   });
 
-  it('takes no call away: the vendor decides, and other days hold for fine-tuned models (E16)', () => {
+  it('blocks no call: the vendor decides, and fine-tuned models have other dates (E16)', () => {
     const catalog = createCatalog(new Map([['acme', provider()]]), table);
     expect(catalog.find('acme', 'old')?.id).to.equal('old');
   });

@@ -13,7 +13,7 @@ import { captureTerminal } from '../support/processes/plugin-command.ts';
 const DAY = 86_400_000;
 const END = Date.parse('2026-12-11');
 
-describe('models near their end', () => {
+describe('models close to their shutdown', () => {
   afterEach(removeFolders);
 
   const CONFIG = `
@@ -53,7 +53,7 @@ agents:
     expect(found[0]?.hint).to.include('tollgate models --provider openai');
   });
 
-  it('are warned of from 30 days before, and when they are over (E16)', async () => {
+  it('cause warnings from 30 days before, and after their shutdown (E16)', async () => {
     expect(await warned(END - 31 * DAY)).to.deep.equal([]);
     expect((await warned(END - 29 * DAY)).length).to.equal(7);
     expect((await warned(END))[0]?.message).to.include('has shut down on 2026-12-11');
@@ -62,7 +62,7 @@ agents:
     expect(nearEndOf({ id: 'x' })).to.equal(undefined);
   });
 
-  it('stand in the banner, each once (E16)', () => {
+  it('are in the banner, each once (E16)', () => {
     const { terminal } = captureTerminal();
     const gateway = { url: 'http://x', providers: [], announcements: [], models: { list: () => [] } };
     const ending: BannerOptions['ending'] = [{ message: 'names a' }, { message: 'names a' }, { message: 'names b' }];
@@ -70,7 +70,7 @@ agents:
     expect(banner.match(/^ {2}warning {4}the configuration names [ab]$/gm)).to.have.length(2);
   });
 
-  it('are told beside the age of the table that knows them (E16)', () => {
+  it('are reported with the age of the table (E16)', () => {
     const { date } = loadModelTable();
     const noon = Date.parse(`${date}T12:00:00Z`);
     expect(describeAge(date, noon)).to.equal(`${date}, today`);
@@ -78,7 +78,7 @@ agents:
     expect(describeAge(date, noon + 75 * DAY)).to.equal(`${date}, 75 days ago`);
   });
 
-  it('are warnings of `tollgate check`, with file and line, which tells the day of its prices (E16)', async () => {
+  it('are warnings of `tollgate check`, with file and line, and the date of its prices (E16)', async () => {
     const text = 'store: "memory:"\nproviders: { openai: { apiKey: k } }\nmodels:\n  old: openai/gpt-4-turbo\n';
     const config = path.join(makeFolder({ 'tollgate.config.yaml': text }), 'tollgate.config.yaml');
     const { terminal, out, err } = captureTerminal();

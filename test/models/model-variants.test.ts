@@ -51,7 +51,7 @@ describe('the price and limits of a model', () => {
     ['openrouter', 'openai/gpt-4.1:batch'],
     ['openrouter', 'openai/gpt-4.1:nitro'],
   ] as const) {
-    it(`D12, D13, D26: of ${model} are unknown, though it is accepted`, () => {
+    it(`D12, D13, D26: of ${model} are unknown, although it is accepted`, () => {
       const found = catalog.find(provider, model);
       expect(found).to.not.equal(undefined);
       expect(found).to.not.have.any.keys('price', 'contextWindow', 'maxOutput');
@@ -59,11 +59,11 @@ describe('the price and limits of a model', () => {
     });
   }
 
-  it('D13: of a free variant are a price of nothing', () => {
+  it('D13: of a free variant include a price of zero', () => {
     expect(priceOf('openrouter', 'openai/gpt-oss-120b:free')).to.include({ input: 0, output: 0 });
   });
 
-  it('D12: are what the operator gives another version', () => {
+  it('D12: are the operator’s values for another version', () => {
     const priced = createCatalog(
       new Map([['openai', offer('openai', { prices: { 'gpt-5.7': { input: 9, output: 9 } } })]]),
     );
@@ -71,7 +71,7 @@ describe('the price and limits of a model', () => {
     expect(priced.priceOf(target, priced.find('openai', 'gpt-5.7'))).to.include({ input: 9, output: 9 });
   });
 
-  it('D12: are those of the model behind a name that the operator gives', () => {
+  it('D12: are those of the model behind the operator’s name', () => {
     const behind = createCatalog(
       new Map([['azure', offer('azure', { anyModel: true, addModels: [{ id: 'prod', base: 'gpt-5' }] })]]),
     );
@@ -79,12 +79,12 @@ describe('the price and limits of a model', () => {
     expect(behind.find('azure', 'gpt-5-eu')).to.deep.equal({ id: 'gpt-5-eu' });
   });
 
-  it('D26: are not asked for beyond the list that an operator gives', () => {
+  it('D26: are not derived beyond the operator’s list', () => {
     const own = createCatalog(new Map([['openai', offer('openai', { models: [{ id: 'gpt-5' }] })]]));
     expect(own.find('openai', 'gpt-6')).to.equal(undefined);
   });
 
-  it('counts cache writes of an hour as twice the input at Anthropic, in every tier, and at OpenRouter’s Claude', () => {
+  it('charge one-hour cache writes at twice the input price at Anthropic, in every tier, and at OpenRouter’s Claude', () => {
     const factored = createCatalog(
       new Map([['anthropic', offer('anthropic', { priceFactors: { cache_write_1h: 2 } })]]),
     );

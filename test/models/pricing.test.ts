@@ -103,7 +103,7 @@ describe('costOf', () => {
     });
   }
 
-  it('is exact for every price of the table: no rate has a rest, and a million tokens cost what the price says', () => {
+  it('is exact for every price of the table: no rate has a remainder, and a million tokens cost exactly the price', () => {
     const text = readFileSync(new URL('../../config/models.json', import.meta.url), 'utf8');
     const prices = [...text.matchAll(/"(?:input|output|cached_input|cache_write|cache_write_1h)": ([\d.]+)/g)];
     expect(prices.length).to.be.above(100);
@@ -136,7 +136,7 @@ describe('the estimate of a chat', () => {
   const price = { input: 2, output: 10 };
   const messages = [{ role: 'user', content: 'x'.repeat(400) }] as const;
 
-  it('adds the prompt and as much output as the caller allows', () => {
+  it('adds the prompt and the caller’s maximum output', () => {
     expect(estimateChat({ model: 'm', messages, max_tokens: 50 }, model, price)).to.deep.equal({
       units: { prompt_tokens: 104, completion_tokens: 50 },
       cost: 104 * 2000 + 50 * 10_000,
@@ -156,7 +156,7 @@ describe('the estimate of a chat', () => {
     });
   }
 
-  it('is never below the cost of what it estimates', () => {
+  it('is never below the actual cost', () => {
     const used = usage(104, 50, 0, 104);
     const cached = { ...price, cache_write: 2.5 };
     const { cost } = estimateChat({ model: 'm', messages, max_tokens: 50 }, model, cached);
@@ -168,7 +168,7 @@ describe('the estimate of a chat', () => {
   });
 });
 
-describe('the most that a request may come to', () => {
+describe('the maximum cost of a request', () => {
   const request = { model: 'm', messages: [{ role: 'user', content: 'hi' }] } as const;
   const price = { input: 1, output: 1, fees: { web_search_requests: 0.005, file_search_requests: 0.0025 } };
   for (const [name, usd] of [
@@ -177,7 +177,7 @@ describe('the most that a request may come to', () => {
     ['openrouter:web_search', 0.05],
     ['collections_search', 0.025],
   ] as const)
-    it(`has ten runs of the vendor's tool ${name} in it (E4)`, () => {
+    it(`includes ten runs of the vendor's tool ${name} (E4)`, () => {
       const tokens = { prompt_tokens: 0, completion_tokens: 0 };
       expect(mostOf(request, tokens, price, [{ name }])).to.equal(Math.round(usd * 1e9));
     });

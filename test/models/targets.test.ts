@@ -87,26 +87,26 @@ describe('the targets of a request', () => {
     ['__proto__/x', /There is no model "__proto__\/x"/],
   ];
   for (const [model, says] of MISSING)
-    it(`of "${model}" are none, and near names are told`, () => {
+    it(`of "${model}" are empty, and similar names are suggested`, () => {
       const error = errorOf(() => find(model));
       expect(error).to.include({ code: 'unsupported_model', param: 'model' });
       expect(error.message).to.match(says);
     });
 
-  it('are told with the alias they came by, of the configuration or of the client’s format', () => {
+  it('are returned with their alias, of the configuration or of the client’s format', () => {
     expect(find('fast').requested).to.equal('fast');
     expect(find('own').requested).to.equal('own');
     expect(find('big').requested).to.equal(undefined);
     expect(find('alpha/big').requested).to.equal(undefined);
   });
 
-  it('of a path name the providers there are', () => {
+  it('of a path name the existing providers', () => {
     const error = errorOf(() => targetOfPath(catalog, 'alhpa', 'big'));
     expect(error.code).to.equal('unsupported_provider');
     expect(error.message).to.match(/Did you mean "alpha"\?.*Configured are: alpha, beta, gone/);
   });
 
-  it('are told without control characters, and bounded', () => {
+  it('are returned without control characters, with a limit', () => {
     const { message } = errorOf(() => find(`\u0007\n${'x'.repeat(500)}`));
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are looked for
     expect(message).not.to.match(/[\u0000-\u001f]/);
@@ -151,7 +151,7 @@ describe('the allow-lists of a key', () => {
       expect(isAllowed(catalog, principal(lists), target, requested)).to.equal(allowed);
     });
 
-  it('are kept for every target of a list, with the code that says so', () => {
+  it('are checked for every target of a list, with the right error code', () => {
     const targets = [{ provider: 'beta', model: 'small' }, big];
     const error = errorOf(() => assertAllowed(catalog, principal({ models: ['small'] }), targets));
     expect(error).to.include({ code: 'model_not_allowed', param: 'model' });

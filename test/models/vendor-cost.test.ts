@@ -16,7 +16,7 @@ const request = (more: object = {}): ChatRequest => ({
   ...more,
 });
 
-describe('what a call costs', () => {
+describe('the cost of a call', () => {
   it('D8: is the price of its service tier', () => {
     expect(costOf(usage(), PRICE)).to.equal(3_000_000);
     expect(costOf(usage(), PRICE, 'priority')).to.equal(6_000_000);
@@ -30,7 +30,7 @@ describe('what a call costs', () => {
     ['auto', 2],
     [undefined, 2],
   ] as const) {
-    it(`D8: is reserved at the dearest tier that may serve ${tier ?? 'a request without one'}`, () => {
+    it(`D8: is reserved at the most expensive tier that may serve ${tier ?? 'a request without one'}`, () => {
       const most = (asked?: string) =>
         estimateChat(request({ max_tokens: 100, ...(asked && { service_tier: asked }) }), undefined, PRICE).cost ?? 0;
       expect(most(tier)).to.equal(most('default') * times);
@@ -62,7 +62,7 @@ describe('what a call costs', () => {
     ['priority', undefined, 'priority'],
     [null, PRICE, undefined],
   ] as const) {
-    it(`D8: knows the tier ${sent ?? 'as the standard one'} for ${tier} at ${JSON.stringify(price ?? 'no price')}`, () => {
+    it(`D8: has the tier ${sent ?? 'as the standard one'} for ${tier} at ${JSON.stringify(price ?? 'no price')}`, () => {
       expect(pricedTier(request({ service_tier: tier }), price)).to.equal(sent);
     });
   }
@@ -80,7 +80,7 @@ describe('what a call costs', () => {
     ['0.5', undefined],
     [undefined, undefined],
   ] as const) {
-    it(`D11: is ${told} nano-dollars when the vendor tells ${cost} dollars`, () => {
+    it(`D11: is ${told} nano-dollars when the vendor reports ${cost} dollars`, () => {
       expect(reportedCost(usage({ cost }))).to.equal(told);
     });
   }

@@ -77,7 +77,7 @@ export const BILL: readonly MutatedFile[] = [
     mutants: [
       [
         'E9: nobody’s limit is lowered to what is left',
-        'api.limitOutput(call, tokens);',
+        'api.books.limitOutput(call, tokens);',
         '',
         ['test/app/lowered-limits.test.ts', 'test/app/small-budgets.test.ts'],
       ],

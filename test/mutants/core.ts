@@ -343,7 +343,7 @@ export const CORE: readonly MutatedFile[] = [
         'the listener closes at once',
         'await new Promise((resolve) => setTimeout(resolve, delayMs));',
         '',
-        ['test/core/http/lifecycle.test.ts', 'test/app/drain.test.ts'],
+        ['test/core/http/lifecycle.test.ts', 'test/app/drain-delay.test.ts'],
       ],
     ],
   },

@@ -141,7 +141,7 @@ export const KITS: readonly MutatedFile[] = [
   },
   {
     room: 'kits: formats of clients',
-    file: 'plugins/formats/google/stream.ts',
+    file: 'plugins/formats/google/write-stream.ts',
     tests: DIALECTS,
     mutants: [
       ['all streams have one id', 'responseId: context.id,', "responseId: 'response',"],
@@ -152,13 +152,19 @@ export const KITS: readonly MutatedFile[] = [
         "call.text = delta.function?.arguments ?? '';",
       ],
       ['usage is lost', 'if (chunk.usage) usage = usageOf(chunk.usage);', ''],
+    ],
+  },
+  {
+    room: 'kits: formats of clients',
+    file: 'plugins/formats/google/read-stream.ts',
+    tests: PROVIDERS,
+    mutants: [
       [
         'the vendor’s streams share their candidates',
         'const candidates = new Map<number, CandidateState>();',
         'const candidates = ((globalThis as { own?: Map<number, CandidateState> }).own ??= new Map());',
-        PROVIDERS,
       ],
-      ['the vendor’s usage is lost', 'if (counted) usage = laterUsage(usage, counted);', '', PROVIDERS],
+      ['the vendor’s usage is lost', 'if (counted) usage = laterUsage(usage, counted);', ''],
     ],
   },
   {

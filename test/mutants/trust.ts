@@ -91,7 +91,7 @@ export const TRUST: readonly MutatedFile[] = [
         'E57: connections are kept while it drains',
         "if (lifecycle.draining) res.setHeader('connection', 'close');",
         '',
-        ['test/app/drain.test.ts'],
+        ['test/app/drain-delay.test.ts'],
       ],
     ],
   },
@@ -167,7 +167,7 @@ export const TRUST: readonly MutatedFile[] = [
     ...{
       room,
       file: 'plugins/stores/kit/write-watch.ts',
-      tests: ['test/plugins/stores/write-watch.test.ts', 'test/app/store-writes.test.ts'],
+      tests: ['test/plugins/stores/write-watch.test.ts'],
     },
     mutants: [
       ['E55: a store that takes no writes is ready', 'if (this.#failure !== undefined) throw this.#failure;', ''],

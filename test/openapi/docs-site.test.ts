@@ -55,7 +55,7 @@ describe('the docs as pages', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it('has one for each page of docs/ but the decisions, with its title', async () => {
+  it('has one for each page of docs/ except the decisions, with its title', async () => {
     const files = (await readdir(path.join(PACKAGE_ROOT, 'docs'), { recursive: true })).filter(
       (name) => name.endsWith('.md') && path.dirname(name) !== 'decisions',
     );
@@ -64,7 +64,7 @@ describe('the docs as pages', () => {
     expect(pages.get('money.html')).to.include('<title>Money');
   });
 
-  it('links to pages and headings that are there, and to nothing that is only in the repository', () => {
+  it('links only to existing pages and headings, and to nothing that is only in the repository', () => {
     const broken: string[] = [];
     let count = 0;
     for (const [page, html] of pages)
@@ -81,14 +81,14 @@ describe('the docs as pages', () => {
     expect(count).to.be.above(1000);
   });
 
-  it('has no code or style within a page, and takes nothing from elsewhere', () => {
+  it('has no inline code or style, and loads no external resource', () => {
     for (const [page, html] of pages) {
       expect(html, page).not.to.match(/<script(?![^>]*\bsrc=)|<style|<[^>]+\son\w+=|<[^>]+\sstyle=/);
       expect(html, page).not.to.match(/<(script|link|img)[^>]+(src|href)="(https?:)?\/\//);
     }
   });
 
-  it('shows what looks like HTML as text', () => {
+  it('shows HTML in texts as text', () => {
     const source = {
       file: 'docs/x.md',
       page: 'x.html',
@@ -99,7 +99,7 @@ describe('the docs as pages', () => {
     expect(html.split('&lt;img').length).to.be.at.least(5);
   });
 
-  it('is served with a strict policy, and its index small', async () => {
+  it('is served with a strict policy, and has a small index', async () => {
     const first = await fetch(`${url}/docs/pages`);
     expect(first.url).to.equal(`${url}/docs/pages/index.html`);
     expect(first.headers.get('content-type')).to.equal('text/html; charset=utf-8');
@@ -134,7 +134,7 @@ describe('the docs as pages', () => {
     expect(Buffer.from(await viewer.arrayBuffer()).length).to.be.above(500_000);
   });
 
-  it('has the Markdown of each page, whose links lead to Markdown that is there', async () => {
+  it('has the Markdown of each page, whose links lead to existing Markdown', async () => {
     const files = renderDocsSite(PACKAGE_ROOT);
     const broken: string[] = [];
     for (const page of pages.keys()) {
@@ -150,7 +150,7 @@ describe('the docs as pages', () => {
     expect(broken).to.deep.equal([]);
   });
 
-  it('leads to no other file', async () => {
+  it('serves no other file', async () => {
     for (const name of [
       '..%2f..%2fpackage.json',
       '%2e%2e/config.html',
@@ -163,7 +163,7 @@ describe('the docs as pages', () => {
       expect((await fetch(`${url}/docs/pages/${name}`)).status, name).to.equal(404);
   });
 
-  it('is linked to from the page of the API, where it was built', async () => {
+  it('is linked from the page of the API, if it was built', async () => {
     expect(await (await fetch(`${url}/docs`)).text()).to.include('href="docs/pages"');
     const [route] = docsRoutes(path.join(folder, 'nothing'));
     expect(docsRoutes(path.join(folder, 'nothing')).map(({ path: at }) => at)).not.to.include('/docs/pages');

@@ -56,11 +56,11 @@ async function callAndRead(gateway: TestGateway, { call, kind, says }: Mistake):
   return read();
 }
 
-describe('what an author of a plugin gets wrong', () => {
+describe('a mistake of a plugin’s author', () => {
   afterEach(removeFolders);
 
   for (const mistake of [...FILES, ...OPTIONS])
-    it(`is said by tollgate check: it ${mistake.what}`, async () => {
+    it(`is reported by tollgate check: it ${mistake.what}`, async () => {
       const said = await check(mistake);
       expect(said).to.include(mistake.says);
       if (mistake.says === '') return expect(said).to.equal('');
@@ -84,7 +84,7 @@ describe('what an author of a plugin gets wrong', () => {
       }
     });
 
-  it('is told in docs/plugins/mistakes.md: 80 mistakes and more', () => {
+  it('is in docs/plugins/mistakes.md: 80 mistakes and more', () => {
     const rows = [...FILES, ...OPTIONS, ...SET_UPS, ...CALLS];
     expect(rows.length).to.be.at.least(80);
     expect(new Set(rows.map(({ what }) => what)).size, 'each once').to.equal(rows.length);

@@ -126,7 +126,7 @@ export const FILES: readonly Mistake[] = [
     what: 'stands in the section of another kind',
     kind: 'policy',
     file: define(DEFINITION.replace(`'policy'`, `'provider'`)),
-    says: 'policies.probe: "./probe.mjs" is a provider plugin, not a policy plugin. Name it under "providers".',
+    says: 'policies.probe: "./probe.mjs" is a provider plugin, not a policy plugin. Add it under "providers".',
   },
   {
     what: 'has no apiVersion',
@@ -216,7 +216,7 @@ export const FILES: readonly Mistake[] = [
   {
     what: 'declares a permission that there is not',
     more: `permissions: ['money'],`,
-    says: 'policies.probe: "./probe.mjs" has an invalid "permissions" ["money"], which must be a list of permissions (ledger, records, credentials, hosts). Write permissions: [\'ledger\'].',
+    says: 'policies.probe: "./probe.mjs" has an invalid "permissions" ["money"], which must be a list of permissions (ledger, records, operators, credentials, hosts). Write permissions: [\'ledger\'].',
   },
   {
     what: 'has commands that are no list',
@@ -276,7 +276,7 @@ export const FILES: readonly Mistake[] = [
   {
     what: 'takes a section of core',
     more: `section: 'server',`,
-    says: 'policies.probe: plugin_conflict: has its options under "server", which is core’s.',
+    says: 'policies.probe: plugin_conflict: has its options under "server", which belongs to core.',
   },
   {
     what: 'comes in a package for another Tollgate',
@@ -294,7 +294,7 @@ export const FILES: readonly Mistake[] = [
       'node_modules/tollgate-plugin-acme/package.json': `{ "type": "module", "exports": "./index.mjs", "engines": { "node": ">=99" } }`,
       'node_modules/tollgate-plugin-acme/index.mjs': define(DEFINITION),
     },
-    says: 'policies.probe: the plugin "tollgate-plugin-acme" is made for Node.js >=99, and this is',
+    says: 'policies.probe: the plugin "tollgate-plugin-acme" requires Node.js >=99, but this is',
   },
   {
     what: 'comes in a package without a file to import',
@@ -505,13 +505,13 @@ export const SET_UPS: readonly Mistake[] = [
   },
   {
     what: 'reads the catalogue in setup',
-    setup: `api.catalog.find('x');`,
+    setup: `api.models.catalog.find('x');`,
     says: 'plugin "probe": calls a model before the gateway has started; do that in a route, a hook or onReady',
   },
   {
     what: 'takes the ledger without the permission',
-    setup: `await api.ledger.balance('ann');`,
-    says: 'plugin "probe": uses api.ledger, which its definition does not declare: permissions: [\'ledger\']',
+    setup: `await api.books.ledger.balance('ann');`,
+    says: 'plugin "probe": uses api.books.ledger, which its definition does not declare: permissions: [\'ledger\']',
   },
   {
     what: 'has a route without a slash',
@@ -600,7 +600,8 @@ export const SET_UPS: readonly Mistake[] = [
   },
   {
     what: 'has a figure of a wrong name',
-    setup: `api.figure({ name: 'Words Seen', help: 'x', read: () => 1 });`,
+    more: `permissions: ['operators'],`,
+    setup: `api.operators.figure({ name: 'Words Seen', help: 'x', read: () => 1 });`,
     says: 'plugin "probe": shows the figure "Words Seen"; a name is ^[a-z][a-z0-9_]{2,60}$',
   },
   {
@@ -940,9 +941,9 @@ export const CALLS: readonly Mistake[] = [
   },
   {
     what: 'takes the ledger without the permission, in a hook',
-    setup: `api.hook('admit', async () => { await api.ledger.balance('ann'); });`,
+    setup: `api.hook('admit', async () => { await api.books.ledger.balance('ann'); });`,
     call: CALL,
-    says: 'plugin "probe", hook "admit": plugin "probe": uses api.ledger, which its definition does not declare: permissions: [\'ledger\'] (probe.mjs:',
+    says: 'plugin "probe", hook "admit": plugin "probe": uses api.books.ledger, which its definition does not declare: permissions: [\'ledger\'] (probe.mjs:',
   },
   {
     what: 'throws in a route',

@@ -36,8 +36,8 @@ describe('the life of a call', () => {
     return held;
   }
 
-  describe('money is held for exactly what is sent', () => {
-    it('a prepare hook that raises max_tokens raises the hold', async () => {
+  describe('money is reserved for exactly the sent request', () => {
+    it('a prepare hook that raises max_tokens raises the reservation', async () => {
       await begin(
         `api.hook('prepare', (call, request) => request.user === 'more' ? { ...request, max_tokens: 500 } : undefined);`,
       );
@@ -46,14 +46,14 @@ describe('the life of a call', () => {
       expect(rig.vendor.requests.at(-1)?.json()).to.include({ max_tokens: 500 });
     });
 
-    it('a prepare hook that makes the prompt longer raises the hold', async () => {
+    it('a prepare hook that makes the prompt longer raises the reservation', async () => {
       await begin(
         `api.hook('prepare', (call, request) => ({ ...request, messages: [{ role: 'system', content: 'b'.repeat(800) }, ...request.messages] }));`,
       );
       expect(await heldDuring({})).to.equal(PROMPT_COST + 204 + 100 * 2);
     });
 
-    it('a route hook to a dearer model raises the hold', async () => {
+    it('a route hook to a more expensive model raises the reservation', async () => {
       await begin(
         `api.hook('route', (call) => call.request.user === 'dear' ? [{ provider: 'two', model: 'm' }] : undefined);`,
       );
@@ -61,7 +61,7 @@ describe('the life of a call', () => {
       expect(rig.second.requests).to.have.lengthOf(1);
     });
 
-    it('a call whose balance does not cover what a hook made of it is refused, and nothing is sent', async () => {
+    it('a call that exceeds the balance after a hook’s change is refused, and nothing is sent', async () => {
       await begin(
         `api.hook('prepare', (call, request) => request.user === 'more' ? { ...request, max_tokens: 5000 } : undefined);`,
         { billing: 'enforce' },
@@ -83,7 +83,7 @@ describe('the life of a call', () => {
         `api.hook('send', (call, request) => ({ ...request, body: { ...request.body, max_tokens: 9 } }));`,
       ],
     ] as const)
-      it(`${title} is refused with the plugin named, and nothing is sent, held or charged`, async () => {
+      it(`${title} is refused with the plugin named, and nothing is sent, reserved or charged`, async () => {
         await begin(hook);
         const mark = await rig.mark();
         const heard = await rig.ask();
@@ -112,12 +112,12 @@ describe('the life of a call', () => {
   });
   ${routeText('/reports', 'ctx.body = reports.splice(0);')}`;
 
-  describe('each attempt is told', () => {
+  describe('each attempt is reported', () => {
     const reports = async () => (await (await rig.gateway.post('/reports', undefined)).json()) as readonly object[];
     const one = { provider: 'fresh', model: 'm' };
     const two = { provider: 'two', model: 'm' };
 
-    it('with target, number, status, class, words and what is done next, whole and streamed', async () => {
+    it('with target, number, status, class, message and next step, with and without a stream', async () => {
       await begin(OBSERVER);
       for (const stream of [false, true]) {
         rig.vendor.script(answer(500, { error: { message: `key ${OPERATOR_KEY} of http://10.0.0.1:80 broke` } }));
@@ -135,7 +135,7 @@ describe('the life of a call', () => {
       }
     });
 
-    it('when nothing was sent: a missing key and a dead host have no status', async () => {
+    it('if nothing was sent: a missing key and an unreachable host have no status', async () => {
       await begin(OBSERVER, { providers: { openai: {} }, models: { patient: ['openai/gpt-4o', 'dead/m', 'two/m'] } });
       rig.second.script(answer(200, completion()));
       expect((await rig.ask({ model: 'patient' })).status).to.equal(200);
@@ -147,7 +147,7 @@ describe('the life of a call', () => {
       expect(last).to.deep.include({ number: 3, status: 200, next: 'respond' });
     });
 
-    it('when the last one failed, and when the caller is at fault', async () => {
+    it('if the last one failed, and if the caller is at fault', async () => {
       await begin(OBSERVER);
       rig.vendor.script(answer(503, 'no'));
       rig.second.script(answer(503, 'no'));
@@ -164,7 +164,7 @@ describe('the life of a call', () => {
       expect(report).to.deep.include({ target: one, status: 400, next: 'end', class: 'invalid_request' });
     });
 
-    it('when a codec throws a bug of its own, and the log names its provider', async () => {
+    it('if a codec throws an error, and the log names its provider', async () => {
       const codec = `{ request: (input) => ({ path: '/x', body: input }), response() { throw new TypeError('x of undefined'); }, stream: () => ({ push() { throw new TypeError('x of undefined'); }, end() {} }) }`;
       const setup = `api.provider({ specVersion: 1, vendor: 'broken', models: [{ id: 'm' }], error: () => ({ class: 'upstream_error', message: '' }), baseUrl: config.baseUrl, chat: ${codec} });`;
       const upstream = await startScriptedUpstream();

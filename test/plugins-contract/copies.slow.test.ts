@@ -24,7 +24,7 @@ const SUITES = [
   'ingress/completions.test.ts',
 ];
 
-describe('copies of built-in plugins outside of the repository', function () {
+describe('copies of built-in plugins outside the repository', function () {
   this.timeout(600_000);
   const folder = useTempFolder('copies');
 

@@ -5,7 +5,7 @@ import { COPIED, copyPlugins, entryOf } from '../support/plugins/plugin-copies.t
 import { chatOf, readText } from '../support/plugins/plugin-file.ts';
 import { eventually } from '../support/wait.ts';
 
-describe('copies of built-in plugins outside of the repository', () => {
+describe('copies of built-in plugins outside the repository', () => {
   const folder = useTempFolder('copies');
   let gateway: TestGateway;
   let left: readonly string[];
@@ -33,11 +33,11 @@ describe('copies of built-in plugins outside of the repository', () => {
   });
   after(() => gateway.stop());
 
-  it('import nothing of the repository but its public entries', () => {
+  it('import only public entries of the repository', () => {
     expect(left).to.deep.equal([]);
   });
 
-  it('make a first key, and further keys by their command', async () => {
+  it('create a first key, and further keys by their command', async () => {
     expect(gateway.key).to.match(/^tg_/);
     const made = await gateway.command<{ api_key: string }>('keys', 'create', '--user', 'ann', '--name', 'hers');
     const response = await gateway.post('/v1/chat/completions', chatOf('by ann'), {
@@ -50,7 +50,7 @@ describe('copies of built-in plugins outside of the repository', () => {
   });
 
   for (const stream of [false, true])
-    it(`answer a chat ${stream ? 'as a stream' : 'as a whole'}, by both routes`, async () => {
+    it(`respond to a chat ${stream ? 'with' : 'without'} a stream, on both routes`, async () => {
       expect(await readText(await gateway.post('/v1/chat/completions', chatOf('Hello there', { stream })))).to.equal(
         'Hello there',
       );
@@ -58,18 +58,18 @@ describe('copies of built-in plugins outside of the repository', () => {
       expect(await readText(await gateway.post('/api/core/echo/chat/completions', byPath))).to.equal('Hello there');
     });
 
-  it('answer an error in their format', async () => {
+  it('return an error in their format', async () => {
     const response = await gateway.post('/v1/chat/completions', chatOf('x', { temperature: 'hot' }));
     expect(response.status).to.equal(400);
     expect(await response.json()).to.have.nested.property('error.param', 'temperature');
   });
 
-  it('answer embeddings', async () => {
+  it('respond to embeddings', async () => {
     const response = await gateway.post('/v1/embeddings', { model: 'echo/echo', input: 'x' });
     expect(await response.json()).to.have.nested.property('data[0].embedding');
   });
 
-  it('count what was done in /metrics', async () => {
+  it('count calls in /metrics', async () => {
     await eventually(async () => {
       const text = await (await gateway.get('/metrics')).text();
       expect(text).to.match(/tollgate_calls_total\{operation="chat",provider="echo".*\} [1-9]/);
@@ -77,13 +77,13 @@ describe('copies of built-in plugins outside of the repository', () => {
     });
   });
 
-  it('keep the books', async () => {
+  it('charge calls', async () => {
     await gateway.command('accounts', 'credit', 'local', '5');
     const balance = (await (await gateway.get('/api/core/balance')).json()) as object;
     expect(balance).to.include({ user_id: 'local', balance: '5.00', plan: 'tight' });
   });
 
-  it('speak, where speech is a plugin', async function () {
+  it('generate speech', async function () {
     if (!COPIED.some(({ name }) => name === 'speech')) this.skip();
     const { paths } = (await (await gateway.get('/openapi.json')).json()) as { readonly paths: object };
     expect(Object.keys(paths)).to.include('/v1/audio/speech');

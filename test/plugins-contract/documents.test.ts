@@ -34,7 +34,7 @@ describe('documents, sets and counters are the instance’s own (D50)', () => {
     gateway = undefined;
   });
 
-  it('a policy that asks for the documents "keys" sees and changes no API key record', async () => {
+  it('a policy with the documents "keys" sees and changes no API key record', async () => {
     gateway = await startProbe(`
       const keys = api.keyv('keys');
       ${routeText(
@@ -81,14 +81,14 @@ describe('documents, sets and counters are the instance’s own (D50)', () => {
       expect(await send(gateway, '/a/get')).to.deep.equal({ it: 'a', all: ['a'], n: 5 });
     });
 
-  it('a name that is shared has one owner, and others read it', async () => {
+  it('a shared name has one owner, and others read it', async () => {
     const owner = pluginFile({
       name: 'owner',
-      setup: `const own = api.share('settings'); api.onReady(() => own.set('colour', 'blue'));`,
+      setup: `const own = api.stores.share('settings'); api.onReady(() => own.set('colour', 'blue'));`,
     });
     const reader = `
-      const settings = api.shared('settings');
-      const nobodys = api.shared('nothing');
+      const settings = api.stores.shared('settings');
+      const nobodys = api.stores.shared('nothing');
       ${routeText('/read', `ctx.body = { members: Object.keys(settings), colour: await settings.get('colour'), none: await nobodys.get('x') ?? null };`)}`;
     gateway = await startProbe(
       reader,
@@ -101,9 +101,9 @@ describe('documents, sets and counters are the instance’s own (D50)', () => {
   it('a second owner of a shared name stops the start, naming both', async () => {
     const message = await startError(
       startProbe(
-        `api.share('settings');`,
+        `api.stores.share('settings');`,
         { policies: { owner: { plugin: './owner.mjs' } } },
-        { files: { 'owner.mjs': pluginFile({ name: 'owner', setup: `api.share('settings');` }) } },
+        { files: { 'owner.mjs': pluginFile({ name: 'owner', setup: `api.stores.share('settings');` }) } },
       ),
     );
     expect(message).to.match(

@@ -60,7 +60,7 @@ const SCHEMA = {
 
 const phone = `{ type: 'object', properties: { number: { type: 'string', format: 'phone' } } }`;
 
-describe('formats that a plugin’s schema names', () => {
+describe('formats in a plugin’s schema', () => {
   let gateway: TestGateway;
   const probe = pluginFile({
     more: `configSchema: ${JSON.stringify(SCHEMA)},`,
@@ -148,7 +148,7 @@ describe('formats that a plugin’s schema names', () => {
       expect(await startError(startGateway(config, { files: { 'acme.mjs': file } }))).to.match(message);
     });
 
-  it('E40: a format is no name that every object has', async () => {
+  it('E40: a format is not a property that every object inherits', async () => {
     const file = pluginFile({ setup: '', more: `configSchema: ${phone.replace('phone', 'constructor')},` });
     const config = { policies: { probe: { plugin: './acme.mjs' } } };
     expect(await startError(startGateway(config, { files: { 'acme.mjs': file } }))).to.include(

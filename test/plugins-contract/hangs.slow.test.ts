@@ -6,7 +6,7 @@ import { pluginFile } from '../support/plugins/plugin-file.ts';
 import { startCli } from '../support/processes/cli.ts';
 import { startFaulty } from './faulty-process.ts';
 
-describe('what a plugin never ends (D52)', function () {
+describe('endless work of a plugin (D52)', function () {
   this.timeout(900_000);
   const folder = useTempFolder('hangs');
   const NEVER = 'new Promise(() => {})';

@@ -21,7 +21,7 @@ const SETUP = COUNTING.map((name) =>
   ).join('\n'),
 ).join('\n');
 
-describe('what a hook returns is checked (D53)', () => {
+describe('results of hooks are checked (D53)', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await startProbe(SETUP);
@@ -87,7 +87,7 @@ describe('what a hook returns is checked (D53)', () => {
       }
     });
 
-    it(`${result} from a hook that observes does no harm`, async () => {
+    it(`${result} from an observing hook is ignored`, async () => {
       const own = await startProbe(`for (const name of ['attempt', 'finish']) api.hook(name, () => (${result}));`);
       try {
         expect((await own.post(CHAT, chatOf('x'))).status).to.equal(200);
@@ -143,7 +143,7 @@ const CHANGES: readonly (readonly [what: string, name: HookName, change: string]
   ['a choice of the response', 'receive', `value.choices[0].message.content = 'changed'`],
 ];
 
-describe('what a hook is handed cannot be changed (D53)', () => {
+describe('arguments of hooks cannot be changed (D53)', () => {
   const KEY_OF_TWO = `api.hook('authenticate', { order: 'pre', handler: () => ({ credential: 'key', userId: 'u', account: 'u', models: ['*'] }) });`;
   let gateway: TestGateway;
   before(async () => {
@@ -184,7 +184,7 @@ describe('what a hook is handed cannot be changed (D53)', () => {
   });
 
   for (const what of ['outcome', 'usage', 'attempt'])
-    it(`the ${what} cannot be changed by a hook that observes: the call is fine, and the log names the plugin`, async () => {
+    it(`the ${what} cannot be changed by an observing hook: the call succeeds, and the log names the plugin`, async () => {
       const before = gateway.logs.length;
       expect((await gateway.post(CHAT, chatOf('x', { user: what }))).status).to.equal(200);
       const line = gateway.logs.slice(before).find(({ level }) => level === 'error');

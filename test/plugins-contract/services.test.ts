@@ -45,7 +45,7 @@ const teller = definePlugin({
 const policy = (name: string, more: Partial<PolicyPlugin>): Plugin =>
   definePlugin({ name, kind: 'policy', apiVersion: 1, setup: () => undefined, ...more });
 
-describe('plugins that work together', () => {
+describe('plugins with dependencies', () => {
   let gateway: Gateway | undefined;
   const start = async (plugins: readonly Plugin[], policies: object = {}): Promise<Gateway> => {
     gateway = await createGateway({
@@ -79,7 +79,7 @@ describe('plugins that work together', () => {
     removeFolders();
   });
 
-  it('get what others provide, whichever the configuration names first; hooks run in its order all the same', async () => {
+  it('get the services of others in any order of the configuration; hooks run in its order all the same', async () => {
     for (const policies of [
       { clock: {}, teller: {} },
       { teller: {}, clock: {} },
@@ -91,7 +91,7 @@ describe('plugins that work together', () => {
     }
   });
 
-  it('are refused where nobody provides it, two do, or none can be first', async () => {
+  it('are refused if no plugin provides the service, if two do, or for a cycle', async () => {
     expect(await fails([teller])).to.match(
       /policies\.teller: needs "clock", which no configured plugin provides\. Add that plugin/,
     );
@@ -104,7 +104,7 @@ describe('plugins that work together', () => {
     expect(await fails([a, b])).to.match(/has a cyclic dependency: "a" requires "b" requires "a"/);
   });
 
-  it('are refused where the definition does not say so, or what it says is not so', async () => {
+  it('are refused if the definition does not declare it, or declares it falsely', async () => {
     const silent = policy('silent', { setup: (api) => api.provide('clock', { hour: () => 'one' }) });
     expect(await fails([silent])).to.include(
       'plugin "silent": provides "clock", which its definition does not declare: provides: [\'clock\']',
@@ -118,7 +118,7 @@ describe('plugins that work together', () => {
     );
   });
 
-  it('are told which one left, where that is not required', async () => {
+  it('are notified which one was disabled, if it is optional', async () => {
     const broken = policy('broken', {
       provides: ['clock'],
       setup: () => {
@@ -133,7 +133,7 @@ describe('plugins that work together', () => {
   });
 });
 
-describe('what a plugin does beyond its declaration', () => {
+describe('actions of a plugin beyond its declaration', () => {
   afterEach(removeFolders);
 
   const SECRET = 'sk-of-the-vendor-4711';
@@ -157,28 +157,36 @@ describe('what a plugin does beyond its declaration', () => {
     }
   };
   const uses: readonly (readonly [
-    permission: 'ledger' | 'records' | 'credentials',
+    permission: 'ledger' | 'records' | 'operators' | 'credentials',
     what: string,
     setup: PolicyPlugin['setup'],
   ])[] = [
-    ['ledger', 'api.ledger', (api) => void api.ledger],
-    ['records', 'api.records', (api) => void api.records('users')],
-    ['records', 'api.allPersonalData', (api) => void api.allPersonalData()],
+    ['ledger', 'api.books.ledger', (api) => void api.books.ledger],
+    ['records', 'api.books.records', (api) => void api.books.records('users')],
+    ['operators', 'api.operators', (api) => void api.operators.gateway],
     ['credentials', 'the hook "authenticate"', (api) => api.hook('authenticate', () => undefined)],
   ];
   for (const [permission, what, setup] of uses)
-    it(`is refused with its name and what to declare: ${what}`, async () => {
+    it(`are refused with its name and the missing declaration: ${what}`, async () => {
       expect(await run([], setup)).to.include(
         `plugin "probe": uses ${what}, which its definition does not declare: permissions: ['${permission}']`,
       );
       expect(await run([permission], setup)).to.equal('');
     });
 
-  it('shows keys of vendors to those alone that declare it', async () => {
+  it('refuse all data of users to a plugin without the permission for records', async () => {
+    const look: PolicyPlugin['setup'] = (api) => void api.operators.allPersonalData();
+    expect(await run(['operators'], look)).to.include(
+      `uses api.operators.allPersonalData, which its definition does not declare: permissions: ['records']`,
+    );
+    expect(await run(['operators', 'records'], look)).to.equal('');
+  });
+
+  it('show vendors’ keys only to plugins that declare it', async () => {
     const seen: string[] = [];
     const look: PolicyPlugin['setup'] = (api) =>
       api.onReady(() => {
-        const offer = api.offers('chat').get('openai');
+        const offer = api.models.offers('chat').get('openai');
         seen.push(JSON.stringify([offer?.credential, offer?.keys, offer?.headers, offer?.baseUrl]));
       });
     expect(await run([], look)).to.equal('');
@@ -187,7 +195,7 @@ describe('what a plugin does beyond its declaration', () => {
     expect(seen[1]).to.include(SECRET);
   });
 
-  it('is refused by api.fetch for a host that it does not name', async () => {
+  it('are refused by api.fetch for an undeclared host', async () => {
     const fetches: PolicyPlugin['setup'] = (api) =>
       api.onReady(async () => void (await api.fetch('http://127.0.0.1:9/x')));
     expect(await run([], fetches)).to.include(

@@ -90,7 +90,7 @@ const REFUSED: readonly (readonly [title: string, plugin: PluginText, message: R
   ],
 ];
 
-describe('what a plugin registers wrongly stops the start (D55)', () => {
+describe('an invalid registration stops the start (D55)', () => {
   for (const [title, plugin, message] of REFUSED)
     it(`${title} is refused, and the message names the plugin`, async () => {
       const { kind = 'policy' } = plugin;
@@ -103,7 +103,7 @@ describe('what a plugin registers wrongly stops the start (D55)', () => {
         .and.match(message);
     });
 
-  it('a hook for an operation that the configuration switches off is fine', async () => {
+  it('a hook for an operation that the configuration disables is accepted', async () => {
     const gateway = await startProbe(`api.hook('admit', { operations: ['embeddings'], handler() {} });`, {
       operations: { embeddings: false },
     });
@@ -130,7 +130,7 @@ describe('what a plugin registers wrongly stops the start (D55)', () => {
   });
 });
 
-describe('what a plugin needs and finds wrong is told before the start', () => {
+describe('missing requirements and problems of a plugin are reported before the start', () => {
   afterEach(removeFolders);
   /** Complete output of `tollgate check`. */
   const faultsOf = (plugin: PluginText, config: object = {}): Promise<string> => {
@@ -148,7 +148,7 @@ describe('what a plugin needs and finds wrong is told before the start', () => {
   };
   const RUINED = `throw new Error('set up although it was only checked');`;
 
-  it('a plugin that is required and not there is named, by tollgate check too', async () => {
+  it('a missing required plugin is named, by tollgate check too', async () => {
     expect(await faultsOf({ more: `requires: ['medical'],`, setup: RUINED })).to.match(
       /policies\.probe: needs "medical", which no configured plugin provides.*Add that plugin to the configuration/s,
     );
@@ -169,7 +169,7 @@ describe('what a plugin needs and finds wrong is told before the start', () => {
     ['throws', `() => { throw new Error('no such folder'); }`, /has a plugin whose check failed: no such folder/],
     ['returns no list', `() => 'all is well'`, /whose check answers something else than a list of problems/],
   ] as const)
-    it(`a check that ${title} is a fault of its plugin`, async () => {
+    it(`a check that ${title} is an error of its plugin`, async () => {
       expect(await faultsOf({ more: `check: ${check},`, setup: RUINED })).to.match(message);
     });
 });

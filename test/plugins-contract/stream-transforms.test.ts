@@ -57,7 +57,7 @@ describe('a transform of a stream', () => {
   const ended = async () => (await (await rig.gateway.post('/ended', undefined)).json()) as readonly string[];
   afterEach(() => rig.stop());
 
-  it('keeps its state: an e-mail address that is cut between chunks is masked', async () => {
+  it('keeps its state: an e-mail address that is split between chunks is masked', async () => {
     await begin(MASK);
     for (const words of [
       ['write to ann@exa', 'mple.org now'],
@@ -70,7 +70,7 @@ describe('a transform of a stream', () => {
     }
   });
 
-  it('gives what it holds back before the finish and usage chunks', async () => {
+  it('sends held-back text before the finish and usage chunks', async () => {
     await begin(MASK);
     rig.vendor.script(events([delta('mail ann@'), delta('example.org', 'stop'), USAGE, '[DONE]']));
     const { frames } = await rig.ask({ stream: true, stream_options: { include_usage: true } });
@@ -87,7 +87,7 @@ describe('a transform of a stream', () => {
     expect(await ended()).to.deep.equal(['nobody']);
   });
 
-  it('gives what it holds back before the error of a provider that breaks off', async () => {
+  it('sends held-back text before the error of an interrupted provider', async () => {
     await begin(MASK);
     rig.vendor.script(events([delta('so far ann@'), delta('example.org')], (wire) => wire.reset()));
     const heard = await rig.ask({ stream: true });
@@ -96,7 +96,7 @@ describe('a transform of a stream', () => {
     expect(await ended()).to.deep.equal(['nobody']);
   });
 
-  it('is not ended when the caller leaves', async () => {
+  it('is not ended when the caller disconnects', async () => {
     await begin(MASK);
     rig.vendor.script(async (wire) => {
       await wire.send(SSE_HEAD);
@@ -116,7 +116,7 @@ describe('a transform of a stream', () => {
     expect(await ended()).to.deep.equal([]);
   });
 
-  it('is made for each call: streams beside each other keep apart what they hold', async () => {
+  it('is created for each call: concurrent streams hold their text separately', async () => {
     await begin(MASK);
     const users = Array.from({ length: 10 }, (_, n) => `user${n}`);
     rig.vendor.script(async (wire) => {
@@ -143,7 +143,7 @@ describe('a transform of a stream', () => {
     expect(textIn((await rig.ask({ stream: true })).frames)).to.equal(words.join(''));
   });
 
-  it('that throws ends the stream, and nothing that anybody held back comes out after it', async () => {
+  it('that throws ends the stream, and no held-back text is sent after it', async () => {
     const guard = `${HELP}
       api.hook('stream', () => {
         let held = [];
@@ -164,7 +164,7 @@ describe('a transform of a stream', () => {
     expect(await ended()).to.deep.equal([]);
   });
 
-  it('whose making throws fails the call, and hangs up on the provider', async () => {
+  it('whose creation throws fails the call, and disconnects from the provider', async () => {
     await begin(
       `${HELP} api.hook('stream', (call) => { if (call.request.user === 'no') throw new Error('not made'); return undefined; });`,
     );
@@ -177,7 +177,7 @@ describe('a transform of a stream', () => {
     await eventually(async () => expect(rig.vendor.connections.open).to.equal(0));
   });
 
-  it('of several plugins pass a chunk on from the last to the first, what they held back too', async () => {
+  it('of several plugins pass a chunk on from the last to the first, including held-back text', async () => {
     const hold = (mark: string) =>
       `${HELP.replaceAll("'/ended'", `'/ended-${mark}'`)} api.hook('stream', () => { const held = []; return { push(chunk) { held.push(withText(chunk, textOf(chunk) + '${mark}')); return []; }, end: () => held.splice(0) }; });`;
     await begin(hold('1').replaceAll('/ended-1', '/e1'), hold('2').replaceAll('/ended-2', '/e2'));
@@ -185,7 +185,7 @@ describe('a transform of a stream', () => {
     expect(textIn((await rig.ask({ stream: true })).frames)).to.equal('a21b21');
   });
 
-  it('sees streams of plugins’ own calls alike', async () => {
+  it('also sees streams of plugins’ own calls', async () => {
     await begin(
       `${MASK} ${routeText(
         '/relay',

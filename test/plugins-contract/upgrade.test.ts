@@ -50,13 +50,13 @@ function open(gateway: TestGateway, path = '/echo', key = gateway.key) {
 describe('api.upgrade', () => {
   let gateway: TestGateway;
 
-  describe('gives the websockets of a path to a plugin', () => {
+  describe('passes the websockets of a path to a plugin', () => {
     before(async () => {
       gateway = await startProbe(ECHO, {}, { files: probe });
     });
     after(() => gateway.stop());
 
-    it('with who opened it; what it posts is a request of that caller', async () => {
+    it('with its caller; its requests are made as that caller', async () => {
       const { socket, seen } = open(gateway);
       await until('it was greeted', () => seen.messages.length === 1);
       expect(JSON.parse(seen.messages[0] ?? '')).to.deep.include({ path: '/echo', user: 'local', heap: 3 });
@@ -69,7 +69,7 @@ describe('api.upgrade', () => {
       socket.terminate();
     });
 
-    it('after core let the caller in, and refuses what the plugin refuses', async () => {
+    it('after authentication by core, and refuses what the plugin refuses', async () => {
       for (const [path, key, status] of [
         ['/echo', 'tg_wrong', 401],
         ['/nowhere', gateway.key, 404],
@@ -82,7 +82,7 @@ describe('api.upgrade', () => {
     });
   });
 
-  it('tells the plugin that the gateway drains, and cuts what it leaves open', async () => {
+  it('notifies the plugin of a drain, and cuts open websockets', async () => {
     gateway = await startProbe(ECHO, {}, { files: probe });
     const { seen } = open(gateway);
     await until('it is open', () => seen.messages.length === 1);
@@ -91,7 +91,7 @@ describe('api.upgrade', () => {
     expect(seen.code).to.equal(1001);
   });
 
-  it('refuses two plugins at one path, naming both, and what is no handler', async () => {
+  it('refuses two plugins at one path, naming both, and an invalid handler', async () => {
     const setup = `api.upgrade('/twice', () => {});`;
     const error = await startError(
       startProbe(
@@ -105,7 +105,7 @@ describe('api.upgrade', () => {
     expect(await startError(startProbe(`api.upgrade('/twice');`))).to.include('and a function');
   });
 
-  it('is as docs/plugins.md shows it', async () => {
+  it('is as in docs/plugins.md', async () => {
     const shown = readBlocks().find(({ page, text }) => page === 'docs/plugins.md' && text.includes('api.upgrade('));
     const text = shown?.text.replace("'ws'", WS).replace('(): void =>', '() =>') ?? '';
     gateway = await startProbe('', {}, { files: { 'probe.mjs': text } });

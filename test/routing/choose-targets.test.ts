@@ -27,7 +27,7 @@ describe('the targets of an alias', () => {
     expect(choose({ targets })).to.deep.equal(['a/x', 'b/y', 'c/z']);
   });
 
-  it('come by their weights, and one of weight 0 last', () => {
+  it('come by their weights, with weight 0 last', () => {
     const alias = {
       strategy: 'weighted',
       targets: [{ to: 'z/z', weight: 0 }, { to: 'a/x', weight: 3 }, 'b/y'],
@@ -53,7 +53,7 @@ describe('the targets of an alias', () => {
     expect(firsts).to.include('a/x').and.include('c/z').and.not.include('b/y');
   });
 
-  it('with least-latency stay for a conversation while the target works', () => {
+  it('with least-latency stay for a conversation while the target is healthy', () => {
     const alias = { strategy: 'least-latency', targets: ['a/x', 'b/y'] } as const;
     const sticky = { get: () => 'b/y' };
     expect(choose(alias, { sticky, stickyKey: 'k' })[0]).to.equal('b/y');
@@ -61,7 +61,7 @@ describe('the targets of an alias', () => {
     expect(choose(alias, { sticky, stickyKey: 'k', health })[0]).to.equal('a/x');
   });
 
-  it('are led by one that has just returned, or is slow, for its share of the calls alone, whatever the strategy', () => {
+  it('start with a recovering or slow one only for its share of calls, with any strategy', () => {
     const health: Health = { ...HEALTHY, shareOf: ({ provider }) => (provider === 'a' ? 0.25 : 1) };
     expect(shareOfFirst(['a/x', 'b/y'], { health })).to.be.within(0.21, 0.29);
     const targets = ['a/x', 'b/y'];
@@ -72,7 +72,7 @@ describe('the targets of an alias', () => {
     expect(shareOfFirst(['a/x', 'b/y'], { health: { ...HEALTHY, shareOf: () => 0.25 } })).to.equal(1);
   });
 
-  it('with weights are a twentieth of its share for one that takes far longer than another', () => {
+  it('with weights reduce a far slower one to a twentieth of its share', () => {
     const targets = [
       { to: 'a/x', weight: 9 },
       { to: 'b/y', weight: 1 },
@@ -82,7 +82,7 @@ describe('the targets of an alias', () => {
     expect(shareOfFirst({ strategy: 'weighted', targets }, { health: slow(700) })).to.be.within(0.88, 0.92);
   });
 
-  it('leave out one that is only for what it does cheaper', () => {
+  it('omit one that is only for cheaper calls', () => {
     const alias = { targets: [{ to: 'a/x', onlyWhenCheaper: true }, 'b/y'] };
     const costs = (a: number | undefined, b: number | undefined) => ({
       costAt: ({ provider }: { provider: string }) => (provider === 'a' ? a : b),
@@ -93,12 +93,12 @@ describe('the targets of an alias', () => {
   });
 });
 
-describe('what calls of one conversation have in common', () => {
+describe('the affinity key of a conversation', () => {
   const facts = { account: 'acct', userId: 'u', session: undefined, request: { messages: [] } };
   const long = { role: 'system', content: 'x'.repeat(5000) };
   const turn = (text: string) => ({ messages: [long, { role: 'user', content: text }] });
 
-  it('is the session when there is one', () => {
+  it('is the session if there is one', () => {
     const one = stickyKeyOf('session', { ...facts, session: 's1', request: turn('a') });
     expect(one).to.equal(stickyKeyOf('session', { ...facts, session: 's1', request: turn('b') }));
     expect(one).not.to.equal(stickyKeyOf('session', { ...facts, session: 's2', request: turn('a') }));
@@ -115,31 +115,31 @@ describe('what calls of one conversation have in common', () => {
     ).to.equal(undefined);
   });
 
-  it('is the user, or nothing, where the alias says so', () => {
+  it('is the user, or nothing, if the alias configures it', () => {
     expect(stickyKeyOf('user', facts)).to.equal(stickyKeyOf('user', { ...facts, session: 's' }));
     expect(stickyKeyOf('none', { ...facts, session: 's' })).to.equal(undefined);
   });
 });
 
-describe('the clocks of an attempt', () => {
+describe('the timeouts of an attempt', () => {
   const facts = { stream: true, request: {}, anotherWaits: false, isSuspect: false };
 
-  it('give a stream 30 s to its first token, half of it where another target waits, a sixth after a failure', () => {
+  it('give a stream 30 s to its first token, half of it if another target is available, a sixth after a failure', () => {
     expect(timeoutsFor({}, {}, facts).firstTokenMs).to.equal(30_000);
     expect(timeoutsFor({}, {}, { ...facts, anotherWaits: true }).firstTokenMs).to.equal(15_000);
     expect(timeoutsFor({}, {}, { ...facts, anotherWaits: true, isSuspect: true }).firstTokenMs).to.equal(5_000);
     expect(timeoutsFor({}, {}, { ...facts, isSuspect: true }).firstTokenMs).to.equal(30_000);
   });
 
-  it('give a whole response 120 s to begin', () => {
+  it('give a non-streaming response 120 s to start', () => {
     expect(timeoutsFor({}, {}, { ...facts, stream: false })).to.deep.equal({ firstByteMs: 120_000 });
   });
 
-  it('give a model that was asked to think four times as long', () => {
+  it('give a thinking model four times as long', () => {
     expect(timeoutsFor({}, {}, { ...facts, request: { reasoning_effort: 'high' } }).firstTokenMs).to.equal(120_000);
   });
 
-  it('are what the provider says, and before it what the alias says, however many targets wait', () => {
+  it('are the provider’s, or with precedence the alias’s, for any number of targets', () => {
     const waiting = { ...facts, anotherWaits: true, isSuspect: true };
     expect(timeoutsFor({ firstTokenMs: 7_000 }, {}, waiting).firstTokenMs).to.equal(7_000);
     expect(timeoutsFor({ firstTokenMs: 7_000, idleMs: 1 }, { firstTokenMs: 9_000 }, waiting)).to.include({

@@ -9,7 +9,7 @@ const TARGET = { provider: 'a', model: 'm' };
 const TEN_MINUTES_MS = 600_000;
 const limited = { kind: 'failure', cause: 'rate_limit', error: { message: 'slow down' }, retryAfterMs: 3_000 } as const;
 
-describe('what is known of targets, when somebody sets the clock', () => {
+describe('the state of targets after a change of the clock', () => {
   let jumpMs = 0;
   let passedMs = 0;
   let mocks: readonly { mock: { restore(): void } }[] = [];
@@ -30,7 +30,7 @@ describe('what is known of targets, when somebody sets the clock', () => {
     ['back', -TEN_MINUTES_MS],
     ['forward', TEN_MINUTES_MS],
   ] as const) {
-    it(`leaves a target alone for as long as it told, when the clock goes ${title}`, () => {
+    it(`skips a target for its retry-after, when the clock goes ${title}`, () => {
       const health = new HealthBook();
       health.report(TARGET, limited);
       jumpMs = ms;
@@ -39,7 +39,7 @@ describe('what is known of targets, when somebody sets the clock', () => {
       expect(health.mayTry(TARGET), 'after its time').to.equal(true);
     });
 
-    it(`keeps what another node found for as long, when the clock of this one goes ${title}`, async () => {
+    it(`keeps another node’s result for the same time, when the clock of this one goes ${title}`, async () => {
       const counters = createLocalCounters();
       const nodes = [0, 1].map(() => {
         const health = new HealthBook();
@@ -57,7 +57,7 @@ describe('what is known of targets, when somebody sets the clock', () => {
       }, TEN_MINUTES_MS);
     });
 
-    it(`remembers where a conversation went for five minutes, when the clock goes ${title}`, () => {
+    it(`remembers the target of a conversation for five minutes, when the clock goes ${title}`, () => {
       const sticky = new StickyTargets();
       sticky.set('conversation', 'a/m');
       jumpMs = ms;

@@ -5,8 +5,8 @@ const failure = { kind: 'failure', cause: 'rate_limit', error: { message: 'no' }
 const success = { kind: 'success', durationMs: 1, stream: false } as const;
 const target = (model: string) => ({ provider: 'a', model });
 
-describe('the targets that are remembered', () => {
-  it('E58: keep their places whatever names callers make up, when they are configured or have answered', () => {
+describe('the remembered targets', () => {
+  it('E58: keep their entries despite made-up names, if they are configured or have responded', () => {
     const health = new HealthBook(() => 1000);
     health.useTargets(({ model }) => model === 'configured');
     health.report(target('answered'), success);
@@ -18,7 +18,7 @@ describe('the targets that are remembered', () => {
     expect(health.reports().length, 'made-up names have few places of their own').to.equal(102);
   });
 
-  it('E58: are not those that a vendor only said that it does not have', () => {
+  it('E58: do not include models that a vendor reported as unknown', () => {
     const health = new HealthBook(() => 1000);
     for (let n = 0; n < 10; n++) {
       const attempt = health.begin(target(`made-up-${n}`));
@@ -27,7 +27,7 @@ describe('the targets that are remembered', () => {
     expect(health.reports()).to.deep.equal([]);
   });
 
-  it('E58: are a thousand, of which the configured ones go last', () => {
+  it('E58: are at most a thousand, and the configured ones are evicted last', () => {
     const health = new HealthBook(() => 1000);
     health.useTargets(({ model }) => model === 'configured');
     health.report(target('configured'), failure);
@@ -37,7 +37,7 @@ describe('the targets that are remembered', () => {
     expect(health.mayTry(target('configured'))).to.equal(false);
   });
 
-  it('are tried again with their provider when it answers anything, after connections to it had failed', () => {
+  it('are tried again with their provider when it responds at all, after failed connections', () => {
     let now = 1000;
     const health = new HealthBook(() => now);
     const unreachable = { kind: 'failure', cause: 'failures', error: { message: 'refused' } } as const;
@@ -49,14 +49,14 @@ describe('the targets that are remembered', () => {
     expect(health.reportOf(target('x')).state).to.equal('closed');
   });
 
-  it('stay open as long as they are by what this process found, whatever others say', () => {
+  it('stay open as long as this process determined, whatever others report', () => {
     const health = new HealthBook(() => 1000);
     health.report(target('x'), failure);
     health.learn('a/x', 2_000);
     expect(health.reportOf(target('x'))).to.include({ cause: 'rate_limit', openUntil: 61_000 });
   });
 
-  it('E54: are tested by one call at a time, at any of the models of a provider', () => {
+  it('E54: are probed by one call at a time, at any of the models of a provider', () => {
     let now = 1000;
     const health = new HealthBook(() => now);
     health.report(

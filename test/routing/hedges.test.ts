@@ -14,18 +14,18 @@ function countOf(hedges: Hedges, calls: number, maxExtra: number): number {
   return count;
 }
 
-describe('calls that may be asked twice', () => {
+describe('hedged calls', () => {
   for (const [share, expected] of [
     [0, 0],
     [0.05, 51],
     [0.5, 501],
     [1, 1000],
   ] as const)
-    it(`are ${expected} of 1,000 where the share is ${share}`, () => {
+    it(`are ${expected} of 1,000 for a share of ${share}`, () => {
       expect(countOf(new Hedges(), 1000, share)).to.be.within(expected - 1, expected);
     });
 
-  it('are ten in a row at most, however many calls did without', () => {
+  it('are at most ten in a row, however many calls were not hedged', () => {
     const hedges = new Hedges();
     for (let n = 0; n < 10_000; n++) hedges.deposit('alias', P95);
     let count = 0;
@@ -40,8 +40,8 @@ describe('calls that may be asked twice', () => {
   });
 });
 
-describe('the time after which a second target is asked', () => {
-  it('is not known before twenty attempts, then what nineteen of twenty take', () => {
+describe('the delay before a second target is called', () => {
+  it('is unknown before twenty attempts, then the 95th percentile', () => {
     const hedges = new Hedges();
     for (let n = 1; n < 20; n++) hedges.note(A, true, n);
     expect(hedges.afterMs(P95, A, true)).to.equal(undefined);
@@ -51,7 +51,7 @@ describe('the time after which a second target is asked', () => {
     expect(hedges.afterMs(P95, A, true)).to.equal(96);
   });
 
-  it('follows the latest hundred, of streams and of whole responses apart', () => {
+  it('follows the latest hundred, separately for streams and other responses', () => {
     const hedges = new Hedges();
     for (let n = 0; n < 100; n++) hedges.note(A, true, 5000);
     for (let n = 0; n < 100; n++) hedges.note(A, true, 10);
@@ -59,7 +59,7 @@ describe('the time after which a second target is asked', () => {
     expect(hedges.afterMs(P95, A, false)).to.equal(undefined);
   });
 
-  it('is what the alias says when that is a time', () => {
+  it('is the alias’s value if that is a time', () => {
     expect(new Hedges().afterMs({ after: 800, maxExtra: 0.05 }, A, false)).to.equal(800);
   });
 });

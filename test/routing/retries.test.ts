@@ -41,13 +41,13 @@ describe('the retry of a request', () => {
       expect(retryDelayMs(facts(rest), true, () => 0.5) !== undefined).to.equal(idempotent);
     });
 
-  it('waits at least as long as told, and not everybody equally long', () => {
+  it('waits at least the reported time, with jitter', () => {
     const told = { class: 'rate_limit', status: 429, retryAfterMs: 2000 } as const;
     expect(retryDelayMs(facts(told), false, () => 0)).to.equal(2100);
     expect(retryDelayMs(facts(told), false, () => 1)).to.equal(2400);
   });
 
-  it('is one of at most a fifth of the live calls, and of three where there are few', () => {
+  it('is limited to a fifth of the live calls, or to three if there are few', () => {
     const budget = new RetryBudget();
     budget.live = 10;
     expect([1, 2, 3, 4].map(() => budget.reserve())).to.deep.equal([true, true, true, false]);

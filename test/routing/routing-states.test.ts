@@ -10,14 +10,14 @@ const retries = { live: 4, running: 1, allowed: 3, refused: 2 };
 const merge = (...targets: readonly (readonly TargetReport[])[]) =>
   mergeStates(targets.map((each) => ({ targets: each, retries, drained: [] })));
 
-describe('what several processes know of targets', () => {
+describe('the combined state of targets in several processes', () => {
   it('has the targets of all of them, and the sums of their retries', () => {
     const merged = merge([report('x')], [report('y')], []);
     expect(merged.targets).to.deep.equal([report('x'), report('y')]);
     expect(merged.retries).to.deep.equal({ live: 12, running: 3, allowed: 9, refused: 6 });
   });
 
-  it('has the worst state with its cause, of two open ones that which is left alone longer', () => {
+  it('has the worst state with its cause, of two open ones the one that stays open longer', () => {
     const limited = report('x', { state: 'open', cause: 'rate_limit', openUntil: 900 });
     const failed = report('x', { state: 'open', cause: 'failures', openUntil: 500 });
     const tested = report('x', { state: 'half-open', cause: 'failures', openUntil: 5_000 });
@@ -30,7 +30,7 @@ describe('what several processes know of targets', () => {
       });
   });
 
-  it('weighs errors and latency by attempts, and has the latest error', () => {
+  it('weights errors and latency by attempts, and has the latest error', () => {
     const one = report('x', { attempts: 30, errorRate: 0.1, wholeMs: 100, lastError: { at: 1, message: 'old' } });
     const other = report('x', { attempts: 10, errorRate: 0.5, wholeMs: 300, lastError: { at: 2, message: 'new' } });
     const [merged] = merge([one], [other]).targets;

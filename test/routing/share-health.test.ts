@@ -27,8 +27,8 @@ const limited = {
   retryAfterMs: 10_000,
 } as const;
 
-describe('the health that nodes share', () => {
-  it('keeps the calls of one node away from what another one found open, until its time is over', async () => {
+describe('shared health of nodes', () => {
+  it('keeps the calls of one node away from a target that another one opened, until its time is over', async () => {
     const { clock, one, two } = createNodes();
     one.health.report(TARGET, limited);
     await eventually(async () => {
@@ -42,7 +42,7 @@ describe('the health that nodes share', () => {
     await eventually(async () => expect(two.health.mayTry(TARGET)).to.equal(true));
   });
 
-  it('tries a provider at once when its key was replaced, on the other node too, and only for that', async () => {
+  it('tries a provider immediately after its key was replaced, on the other node too, and only in that case', async () => {
     const { clock, one, two } = createNodes();
     one.health.useKeys(new Map([['a', 'old']]));
     const refused = { kind: 'failure', cause: 'credential', error: { message: 'no such key' } } as const;
@@ -67,7 +67,7 @@ describe('the health that nodes share', () => {
     expect(one.health.mayTry(TARGET), 'what the vendor told to wait').to.equal(false);
   });
 
-  it('lets the other node test a target that one found well again', async () => {
+  it('lets the other node probe a target that one found healthy again', async () => {
     const { clock, one, two } = createNodes();
     one.health.report(TARGET, { ...limited, retryAfterMs: 100_000 });
     await eventually(async () => {
@@ -83,7 +83,7 @@ describe('the health that nodes share', () => {
     await eventually(async () => expect(two.health.mayTry(TARGET)).to.equal(true));
   });
 
-  it('is learnt of a target that this node had opened itself, and closed again', async () => {
+  it('applies to a target that this node had opened and closed itself', async () => {
     const { clock, one, two } = createNodes();
     two.health.report(TARGET, { ...limited, retryAfterMs: 100 });
     clock.now += 101;
@@ -97,7 +97,7 @@ describe('the health that nodes share', () => {
     });
   });
 
-  it('is not waited for, and not missed, when the store is away', async () => {
+  it('is not awaited and not required when the store is unavailable', async () => {
     const broken = new Proxy(createLocalCounters(), { get: () => () => Promise.reject(new Error('away')) });
     const { clock, one } = createNodes(broken);
     one.health.report(TARGET, limited);
@@ -111,7 +111,7 @@ describe('the health that nodes share', () => {
     expect(one.health.mayTry(TARGET)).to.equal(true);
   });
 
-  it('asks the store for one number while nothing changes', async () => {
+  it('reads one number from the store while nothing changes', async () => {
     let asked = 0;
     const counters = createLocalCounters();
     const counted: Counters = {

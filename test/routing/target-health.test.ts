@@ -54,18 +54,18 @@ describe('the health of a target', () => {
     expect(of('FS', 2).errorRate).to.equal(0.5);
   });
 
-  it('is tested by another call after a minute, when nobody says what came of the first', () => {
+  it('is probed by another call after a minute, if the first one has no result', () => {
     const open = judgeAll([failure('rate_limit', 1_000)]);
     const tested = begin(open, attempt(2_000));
     expect(mayTry(tested, 61_999)).to.equal(false);
     expect(mayTry(tested, 62_000)).to.equal(true);
   });
 
-  it('is open for a moment when the vendor tells a wait that is over', () => {
+  it('is open for a moment when the vendor sends a past retry time', () => {
     expect(judgeAll([failure('rate_limit', -500)]).openUntil).to.equal(1_001);
   });
 
-  it('opens at once for a rate limit, for as long as the vendor told', () => {
+  it('opens at once for a rate limit, for the vendor’s retry-after', () => {
     const limited = judgeAll([failure('rate_limit', 2000)]);
     expect(mayTry(limited, 2999)).to.equal(false);
     expect(mayTry(limited, 3000)).to.equal(true);
@@ -75,15 +75,15 @@ describe('the health of a target', () => {
     expect(stateOf(judgeAll([failure('credential')]), 1001)).to.equal('open');
   });
 
-  it('believes no wait over five minutes', () => {
+  it('caps a retry-after at five minutes', () => {
     expect(judgeAll([failure('rate_limit', 999_999_000)]).openUntil).to.equal(301_000);
   });
 
-  it('is never opened by what callers send', () => {
+  it('is never opened by callers’ invalid requests', () => {
     expect(stateOf(judgeAll(Array.from({ length: 50 }, () => ({ kind: 'alive' }) as const)), 2000)).to.equal('closed');
   });
 
-  it('is tested by one call when its time is over, and closed by a success', () => {
+  it('is probed by one call when its time is over, and closed by a success', () => {
     const open = judgeAll([failure(), failure(), failure()]);
     const at = open.openUntil ?? 0;
     expect(stateOf(open, at)).to.equal('half-open');
@@ -92,20 +92,20 @@ describe('the health of a target', () => {
     expect(stateOf(judge(tested, success, at + 2), at + 2)).to.equal('closed');
   });
 
-  it('is open for twice as long when the test fails', () => {
+  it('is open for twice as long when the probe fails', () => {
     const open = judgeAll([failure(), failure(), failure()]);
     const at = open.openUntil ?? 0;
     const again = judge(begin(open, attempt(at)), failure(), at);
     expect((again.openUntil ?? 0) - at).to.equal(2 * (at - 1002));
   });
 
-  it('may be tested by the next call when the caller of the test left', () => {
+  it('may be probed by the next call if the caller of the probe disconnected', () => {
     const open = judgeAll([failure(), failure(), failure()]);
     const at = open.openUntil ?? 0;
     expect(mayTry(leave(begin(open, attempt(at)), attempt(at)), at + 1)).to.equal(true);
   });
 
-  it('E54: is not tested by a second call when one that is not the test ends without a verdict (E59)', () => {
+  it('E54: is not probed by a second call when one that is not the probe ends without a verdict (E59)', () => {
     const open = judgeAll([failure(), failure(), failure()]);
     const at = open.openUntil ?? 0;
     const tested = begin(open, attempt(at, 7));
@@ -113,14 +113,14 @@ describe('the health of a target', () => {
     expect(mayTry(leave(tested, attempt(at, 7)), at + 1), 'after the test was left').to.equal(true);
   });
 
-  it('E54: opens with the third stream in a row that breaks off, also while calls without a stream succeed', () => {
+  it('E54: opens with the third interrupted stream in a row, also while calls without a stream succeed', () => {
     const mixed = judgeAll([broken, success, broken, success, broken]);
     expect(stateOf(mixed, 1010)).to.equal('open');
     const between = judgeAll([broken, broken, streamed, broken, broken]);
     expect(stateOf(between, 1010), 'with one that came to its end between').to.equal('closed');
   });
 
-  it('E54: is not closed by the first token of the stream that tests it, but by its end', () => {
+  it('E54: is not closed by the first token of the probing stream, but by its end', () => {
     const open = judgeAll([broken, broken, broken]);
     const at = open.openUntil ?? 0;
     const test = attempt(at);
@@ -132,7 +132,7 @@ describe('the health of a target', () => {
     expect((again.openUntil ?? 0) - (at + 3), 'left alone for twice as long').to.equal(10_000);
   });
 
-  it('E54: is tested by a second call when the stream that tests it goes on for longer than it was left alone', () => {
+  it('E54: is probed by a second call when the probing stream lasts longer than the open time', () => {
     const open = judgeAll([broken, broken, broken]);
     const at = open.openUntil ?? 0;
     const answered = judge(begin(open, attempt(at)), firstToken, at + 1, attempt(at));
@@ -140,14 +140,14 @@ describe('the health of a target', () => {
     expect(mayTry(answered, at + 5_001)).to.equal(true);
   });
 
-  it('E54: is not closed by a call without a stream, when it was opened by streams that break off, for a minute', () => {
+  it('E54: is not closed by a call without a stream, when it was opened by interrupted streams, for a minute', () => {
     const open = judgeAll([broken, broken, broken]);
     const at = open.openUntil ?? 0;
     expect(stateOf(judge(begin(open, attempt(at)), success, at, attempt(at)), at)).to.equal('half-open');
     expect(stateOf(judge(open, success, at + 60_000), at + 60_000), 'when no stream comes').to.equal('closed');
   });
 
-  it('E54: is not closed, nor opened again, by what began before it was opened', () => {
+  it('E54: is not closed, nor opened again, by attempts that began before it was opened', () => {
     const open = judgeAll([broken, broken, broken]);
     const at = open.openUntil ?? 0;
     const old = attempt(900, 3);
@@ -155,7 +155,7 @@ describe('the health of a target', () => {
     expect(judge(open, broken, at, old).openUntil, 'half open').to.equal(open.openUntil);
   });
 
-  it('E54: is open for longer again, when it has worked for less than it was left alone', () => {
+  it('E54: is open for longer again, if it was healthy for less than its open time', () => {
     const waits: number[] = [];
     let health = UNKNOWN;
     let now = 1000;
@@ -182,7 +182,7 @@ describe('the health of a target', () => {
     }
   });
 
-  it('E54: is neither closed nor opened by a request that the vendor refused', () => {
+  it('E54: is neither closed nor opened by a rejected request', () => {
     const open = judgeAll([failure(), failure(), failure()]);
     const at = open.openUntil ?? 0;
     const refused = judge(begin(open, attempt(at)), { kind: 'alive' }, at, attempt(at));
@@ -191,7 +191,7 @@ describe('the health of a target', () => {
     expect(stateOf(judgeAll([failure(), failure(), { kind: 'alive' }, failure()]), 1010)).to.equal('open');
   });
 
-  it('E59: is left alone for a minute at most for failures and untold limits, and five minutes for a key', () => {
+  it('E59: is open for at most a minute for failures and limits without a wait, and five minutes for a key', () => {
     for (const [cause, longestMs] of [
       ['failures', 60_000],
       ['rate_limit', 60_000],
@@ -207,13 +207,13 @@ describe('the health of a target', () => {
     }
   });
 
-  it('E59: is left alone no shorter for a later limit that tells a shorter wait', () => {
+  it('E59: is open no shorter for a later limit with a shorter wait', () => {
     const limited = judgeAll([failure('rate_limit', 30_000), failure('rate_limit', 1_000)]);
     expect(limited.openUntil).to.equal(31_000);
     expect(judgeAll([failure('rate_limit', 1_000), failure('rate_limit', 30_000)]).openUntil).to.equal(31_001);
   });
 
-  it('E59: is opened by the third failure in a row when a rate limit came between', () => {
+  it('E59: is opened by the third failure in a row with a rate limit in between', () => {
     const limited = judgeAll([broken, broken, failure('rate_limit', 1_000)]);
     const at = limited.openUntil ?? 0;
     const answered = judge(begin(limited, attempt(at)), firstToken, at, attempt(at));
@@ -224,7 +224,7 @@ describe('the health of a target', () => {
     expect(stateOf(judge(next, failure(), 2001, attempt(2001)), 2001), 'a limit is no failure').to.equal('closed');
   });
 
-  it('gets more and more of its calls for as long as it was away, and for ten seconds at most', () => {
+  it('gets a growing share of its calls for as long as it was open, for at most ten seconds', () => {
     const returned = (openMs: number): Health => {
       const open = judge(UNKNOWN, failure('rate_limit', openMs), 1_000);
       return judge(open, { ...success, durationMs: 1 }, 1_000 + openMs, attempt(1_000 + openMs));
@@ -237,7 +237,7 @@ describe('the health of a target', () => {
     expect(shareOf(judgeAll([failure('rate_limit', 2_000)]), 3_000, false), 'half open').to.equal(1);
   });
 
-  it('gets a twentieth of its calls while it takes eight times as long as usual, streams and whole responses apart', () => {
+  it('gets a twentieth of its calls while it is eight times slower than usual, separately for streams and other responses', () => {
     const taking = (durationMs: number, stream = false): Verdict => ({ kind: 'success', stream, durationMs });
     const many = (durationMs: number, count: number) => Array.from({ length: count }, () => taking(durationMs));
     const usual = judgeAll([...many(100, 20), taking(100, true)]);
@@ -251,19 +251,19 @@ describe('the health of a target', () => {
     expect(shareOf(quick, 2_000, false), 'slower, and quick enough').to.equal(1);
   });
 
-  it('stays open for a told wait although one call still succeeds', () => {
+  it('stays open for a reported wait although one call still succeeds', () => {
     const limited = judge(judgeAll([failure('rate_limit', 2000)]), success, 1500);
     expect(stateOf(limited, 1501)).to.equal('open');
   });
 
-  it('is open when others say so, and tested when they say no more', () => {
+  it('is open when others report it, and probed when they no longer do', () => {
     const open = openByOthers(UNKNOWN, 5000, 1000);
     expect(stateOf(open, 1001)).to.equal('open');
     expect(stateOf(judge(open, success, 1001), 1001), 'a call from before succeeds').to.equal('open');
     expect(stateOf({ ...open, openUntil: 1002 }, 1002)).to.equal('half-open');
   });
 
-  it('always comes back: whatever happened, it may be tried after the longest wait, and a success then closes it', () => {
+  it('always recovers: whatever happened, it may be tried after the longest wait, and a success then closes it', () => {
     const verdicts = fc.array(
       fc.oneof(
         fc.constant(success),

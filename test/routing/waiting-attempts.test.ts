@@ -10,7 +10,7 @@ function createWaiting() {
 }
 
 describe('calls that hang at a target', () => {
-  it('are three that got no word for four times the usual', () => {
+  it('are three without a token for four times the usual latency', () => {
     const { clock, waiting } = createWaiting();
     for (let n = 0; n < 3; n++) waiting.begin(TARGET, true);
     clock.now += 4000;
@@ -30,7 +30,7 @@ describe('calls that hang at a target', () => {
     expect(waiting.isStuck(TARGET, true, 1)).to.equal(false);
   });
 
-  it('are none while the target responds to others', () => {
+  it('are none if the target responds to others', () => {
     const { clock, waiting } = createWaiting();
     for (let n = 0; n < 5; n++) waiting.begin(TARGET, false);
     const attempt = waiting.begin(TARGET, false);
@@ -40,7 +40,7 @@ describe('calls that hang at a target', () => {
     expect(waiting.isStuck(TARGET, false, undefined)).to.equal(false);
   });
 
-  it('are as many as before when one of more ends without a response', () => {
+  it('stay the same number when one of more ends without a response', () => {
     const { clock, waiting } = createWaiting();
     const [first] = [1, 2, 3, 4].map(() => waiting.begin(TARGET, true));
     clock.now += 60_000;

@@ -1,6 +1,6 @@
 /**
- * Loaded before every test file: no request of a test may leave the loopback, and stores are in memory if there is
- * enough of it.
+ * Loaded before every test file. No request of a test may leave the loopback. Stores are in memory if there is enough
+ * of it.
  */
 import { statfsSync } from 'node:fs';
 import net from 'node:net';

@@ -86,8 +86,8 @@ function choiceOf(name: string, schema: Schema): Schema {
 }
 
 /**
- * Restricts action names in a `response_model`: a string property `action` (or the `name` in it), and entries of
- * `actions`, must be a given name or `none`. An enum set by the caller is unchanged.
+ * Restricts action names in a `response_model`: they must be a given name or `none`. This applies to a string property
+ * `action` (or the `name` in it), and to entries of `actions`. An enum set by the caller is unchanged.
  */
 export function nameActions(schema: Schema, set: ActionSet): Schema {
   const names = [...new Set([...set.names, NO_ACTION])];

@@ -59,7 +59,7 @@ const MAX_SIDE = 4000;
  * everything older unreachable at once, including writes of calls in flight.
  */
 export function createAgentMemory(
-  api: Pick<PluginApi, 'instance' | 'stores'>,
+  api: { readonly instance: string; readonly stores: Pick<PluginApi['stores'], 'counters' | 'sets' | 'kept'> },
   limits: MemoryLimits,
   now: () => number = Date.now,
 ): AgentMemory {

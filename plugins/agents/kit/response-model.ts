@@ -127,7 +127,7 @@ function hasLongList(value: unknown): boolean {
 
 /**
  * Removes additions of strict mode from a model's value: nulls for optional properties that are not nullable, and
- * properties that a closed object does not declare. Changes nothing else; the result must still be validated.
+ * undeclared properties of closed objects. Changes nothing else; the result must still be validated.
  */
 function fitValue(value: unknown, schema: Schema): unknown {
   const node = chooseBranch(value, schema);

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import {
+  type ApiOfKind,
   definePlugin,
-  type PluginApi,
   type PluginConfig,
   parseDuration,
   type RefusedRequest,
@@ -331,7 +331,7 @@ const RULES_VERSION = `${EDITION}.${createHash('sha256')
   .slice(0, 10)}`;
 
 interface MedicalState {
-  readonly api: PluginApi;
+  readonly api: ApiOfKind['agent'];
   readonly config: MedicalConfig;
   readonly reader: SchemaReader;
   readonly modes: ModeMemory;
@@ -350,7 +350,7 @@ export default definePlugin({
     const { turns = 10, ttl = '1d' } = config.memory ?? {};
     const memoryLimits = { turns, bytes: 32_000, sessions: 20, ttlMs: parseDuration(ttl) };
     const memory = createAgentMemory(api, memoryLimits);
-    api.personalData(personalMemories(memory));
+    api.stores.personalData(personalMemories(memory));
     const state = { api, config, memory, reader: createSchemaReader(), modes: createModeMemory() };
     // Prepare the rules in advance, so that neither the first patient nor other requests wait for them.
     api.onReady(async () => {

@@ -333,8 +333,12 @@ const BARE_OBJECTION = 'It is nothing but a diagnosis; say what it may be, why, 
 const NO_FACTS: ReadonlySet<string> = new Set();
 
 /**
- * Finds forbidden content in an answer, whatever the reviewers decide: a certain or bare diagnosis; a dose named by
- * neither the person nor a source; the start, stop or change of a medicine; false reassurance next to a danger sign.
+ * Finds forbidden content in an answer, whatever the reviewers decide.
+ * - a certain or bare diagnosis
+ * - a dose named by neither the person nor a source
+ * - the start, stop or change of a medicine
+ * - false reassurance next to a danger sign
+ *
  * Returns objections for the writer.
  */
 function findObjections(

@@ -27,10 +27,10 @@ export interface Embedder {
   embedQuery(text: string, caller: CallContext): Promise<Float32Array>;
 }
 
-export function createEmbedder(api: Pick<PluginApi, 'call'>, model: string): Embedder {
+export function createEmbedder(api: Pick<PluginApi, 'models'>, model: string): Embedder {
   const call = async (input: readonly string[], context: CallContext): Promise<readonly Float32Array[]> => {
     const request = { model, input, encoding_format: 'float' } as const;
-    const { data } = (await api.call('embeddings', request, context)).response;
+    const { data } = (await api.models.call('embeddings', request, context)).response;
     if (data.length !== input.length)
       throw new GatewayError(
         'provider_invalid_response',

@@ -7,7 +7,6 @@ import {
   GatewayError,
   type GatewaySettings,
   OptionError,
-  type PluginApi,
   type Principal,
   parseDuration,
   problemsOf,
@@ -377,7 +376,7 @@ function isInside(inner: string, outer: string): boolean {
  * plan. Unknown names count as no plan.
  */
 export function createCallerPlan(
-  api: Pick<PluginApi, 'settings' | 'shared' | 'records'>,
+  api: Parameters<typeof createPlanBook>[0] & Parameters<typeof findAccount>[0],
 ): (principal: Principal) => Promise<string | undefined> {
   const readBook = createPlanBook(api);
   return async ({ plan, account }) => {

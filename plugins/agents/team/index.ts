@@ -1,8 +1,8 @@
 import {
   type AgentDefinition,
+  type ApiOfKind,
   definePlugin,
   isGatewayError,
-  type PluginApi,
   type Principal,
   parseDuration,
   problemsOf,
@@ -271,7 +271,7 @@ function withoutTwins(assignments: readonly Assignment[]): readonly Assignment[]
 }
 
 interface TeamState {
-  readonly api: PluginApi;
+  readonly api: ApiOfKind['agent'];
   readonly config: TeamConfig;
   readonly limits: TeamLimits;
   readonly reader: SchemaReader;
@@ -304,7 +304,7 @@ export default definePlugin({
       team: () => (team ??= assembleTeam(config.agents, api.agents())),
     };
     api.onRegistered(() => void state.team());
-    if (state.memory) api.personalData(personalMemories(state.memory));
+    if (state.memory) api.stores.personalData(personalMemories(state.memory));
     api.route({
       method: 'POST',
       path: '/api/core/agent',

@@ -50,8 +50,8 @@ export interface Prompt {
 }
 
 /**
- * Builds the messages of one agent: its order and the calling program's context as system message, the session so far,
- * and the user's turn, which quotes everything else.
+ * Builds the messages of one agent. The system message has its order and the calling program's context. The session so
+ * far follows, and then the user's turn, which quotes everything else.
  */
 export function buildMessages(job: TeamJob, { order, data = [], memory, images }: Prompt): readonly ChatMessage[] {
   const { summary, turns } = memory ? job.history : { summary: undefined, turns: [] };

@@ -14,8 +14,8 @@ const RESERVED = Object.freeze(['router', 'writer', 'memory']);
 
 /**
  * Assembles the team from built-in specialists, agents published by plugins, and the configuration, which takes
- * precedence: it changes single fields, adds agents, and removes them with `false`. Agents with an empty `when` can
- * only be used as tools. Throws an {@link OptionError} at start, never in a request.
+ * precedence. The configuration changes single fields, adds agents, and removes them with `false`. Agents with an empty
+ * `when` can only be used as tools. Throws an {@link OptionError} at start, never in a request.
  */
 export function assembleTeam(configured: TeamConfig['agents'], published: readonly AgentDefinition[]): Team {
   const agents = new Map<string, AgentDefinition>();

@@ -1,7 +1,7 @@
 import { BlockList, isIP } from 'node:net';
 import { GatewayError } from '../../../contract/index.ts';
 
-/** One address, or a network as CIDR: `203.0.113.7`, `10.0.0.0/8`, `2001:db8::/32`. */
+/** Address or network in CIDR notation: `203.0.113.7`, `10.0.0.0/8`, `2001:db8::/32`. */
 interface Network {
   readonly address: string;
   readonly family: 'ipv4' | 'ipv6';
@@ -19,7 +19,7 @@ function parseNetwork(text: string): Network | undefined {
   return length > bits ? undefined : { address, family: version === 4 ? 'ipv4' : 'ipv6', prefix: length };
 }
 
-/** Addresses and networks as a key keeps them; throws `invalid_request` naming the entry that is none. */
+/** Normalises addresses and networks of a key; throws `invalid_request` for an invalid entry. */
 export function readAddresses(entries: readonly string[]): readonly string[] {
   return entries.map((entry, at) => {
     const text = entry.trim().toLowerCase();
@@ -33,7 +33,10 @@ export function readAddresses(entries: readonly string[]): readonly string[] {
   });
 }
 
-/** Whether an address is one of some, or in one of these networks; IPv4 written as IPv6 is IPv4. What cannot be read is none. */
+/**
+ * Returns a test for addresses that equal an entry or belong to one of these networks. IPv4 written as IPv6 counts as
+ * IPv4; an unreadable address does not match.
+ */
 export function createAddressCheck(entries: readonly string[]): (address: string) => boolean {
   const allowed = new BlockList();
   for (const { address, family, prefix } of entries.flatMap((entry) => parseNetwork(entry) ?? []))

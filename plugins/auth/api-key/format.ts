@@ -1,15 +1,15 @@
 import { crc32 } from 'node:zlib';
 
 /**
- * `tg_` + 12 base62 characters that name the key in public + `_` + 43 base62 characters of secret (256 bit) + 6 base62
- * characters of CRC-32 over all before them. The checksum lets secret scanners and this gateway tell a key from a
- * look-alike without a look-up.
+ * Format: `tg_` + 12 base62 characters of public id + `_` + 43 base62 characters of secret (256 bit) + 6 base62
+ * characters of CRC-32 over everything before. By the checksum secret scanners and this gateway recognize a key without
+ * a look-up.
  */
 export const KEY_PATTERN = /^tg_([0-9A-Za-z]{12})_([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
 const REFERENCE_PATTERN = /^(?:tg_)?([0-9A-Za-z]{12})(?:_[0-9A-Za-z]{49})?$/;
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
-/** Where a key has its public id. */
+/** Offset of the public id in a key. */
 export const ID_START = 'tg_'.length;
 const ID_LENGTH = 12;
 export const ID_END = ID_START + ID_LENGTH;
@@ -20,20 +20,20 @@ const CHECKSUM_LENGTH = 6;
 
 export interface NewKey {
   readonly id: string;
-  /** The whole key, as its holder sends it. */
+  /** Full key, as sent by its holder. */
   readonly text: string;
 }
 
-/** Makes a key out of `randomBytes` (Node's, or a fixed one in tests); nothing else decides its text. */
+/** Creates a key from `randomBytes` (Node's, or a fixed one in tests); its text depends on nothing else. */
 export function createKey(randomBytes: (size: number) => Uint8Array): NewKey {
-  // 128 random bits for an id of 71: what the modulo favours is beyond measure, and the id is public anyway.
+  // The id needs 71 of the 128 random bits, so the modulo bias is negligible; the id is public anyway.
   const id = encodeBase62(readInteger(randomBytes(16)) % ID_SPACE, ID_LENGTH);
   const secret = encodeBase62(readInteger(randomBytes(SECRET_BYTES)), SECRET_LENGTH);
   const body = `tg_${id}_${secret}`;
   return { id, text: `${body}${checksum(body)}` };
 }
 
-/** The public id of a well-formed key; undefined for anything else, before any look-up. */
+/** Returns the public id of a well-formed key without a look-up; undefined for anything else. */
 export function parseKey(text: string): { readonly id: string } | undefined {
   const id = KEY_PATTERN.exec(text)?.[1];
   if (id === undefined) return undefined;
@@ -41,12 +41,12 @@ export function parseKey(text: string): { readonly id: string } | undefined {
   return text.endsWith(checksum(body)) ? { id } : undefined;
 }
 
-/** The public id in what people paste to name a key: the id, its `tg_` prefix, or (of a leaked key) the whole text. */
+/** Reads the public id from a pasted reference: the id, its `tg_` form, or (of a leaked key) the full text. */
 export function readKeyId(text: string): string | undefined {
   return REFERENCE_PATTERN.exec(text)?.[1];
 }
 
-/** What may be shown of a key: `tg_<id>`. */
+/** Public prefix of a key: `tg_<id>`. */
 export function prefixOf(id: string): string {
   return `tg_${id}`;
 }

@@ -18,23 +18,23 @@ import { type KeyLimits, withStore } from './records.ts';
 import { type KeyRequest, readKeyRequest, wrongOption } from './request.ts';
 import { invalidKey, type Verifier } from './verify-key.ts';
 
-/** Keys of other gateways begin so; LiteLLM makes no others. */
+/** Prefix of other gateways' keys; LiteLLM uses no other. */
 const FOREIGN = /^sk-[\x21-\x7e]{4,500}$/;
-/** How LiteLLM stores a key: the SHA-256 of its text. */
+/** LiteLLM's stored form of a key: the SHA-256 of its text. */
 const TOKEN = /^[0-9a-f]{64}$/;
 const MAX_BYTES = 100 * 1024 * 1024;
 const KNOWN_MAX = 10_000;
-/** How long a note that was read counts; what it points to is read anew as for each of our keys. */
+/** Cache time of a mapping; the key behind it is read again like each of our keys. */
 const NOTED_MS = 60_000;
 const UNKNOWN_MS = 1000;
 
-/** Which of our keys a key of another gateway opens: a note under the HMAC of the hash that the other gateway kept. */
+/** Mapping from another gateway's keys to ours, stored under the HMAC of the other gateway's hash. */
 export interface ImportedKeys {
-  /** Who holds a key of another gateway; undefined for a credential that cannot be one. */
+  /** Authenticates a key of another gateway; undefined for a credential of another form. */
   verify(request: Parameters<Verifier['verify']>[0]): Promise<Principal> | undefined;
-  /** Notes that the key with this hash opens ours with the id. */
+  /** Maps the key with this hash to our key with the id. */
   note(token: string, id: string): Promise<void>;
-  /** The id of our key for this hash, if it was imported. */
+  /** Returns the id of our key for this hash, if it was imported. */
   find(token: string): Promise<string | undefined>;
 }
 
@@ -84,12 +84,12 @@ export function createImportedKeys(api: Pick<PluginApi, 'keyv'>, { verifier, rea
 interface CommandParts {
   readonly keyring: Keyring;
   readonly check: (limits: KeyLimits) => Promise<void>;
-  /** Absent where the configuration does not take keys of another gateway. */
+  /** Absent if the configuration does not accept keys of another gateway. */
   readonly imported: ImportedKeys | undefined;
-  readonly audit: PluginApi['audit'];
+  readonly audit: PluginApi['operators']['audit'];
 }
 
-/** What became of a key of the file. */
+/** Result for one key of the file. */
 interface Outcome {
   readonly key: string;
   readonly user: string;
@@ -97,7 +97,7 @@ interface Outcome {
   readonly note: string;
 }
 
-/** `tollgate keys import`: LiteLLM's virtual keys, so that their holders change nothing. */
+/** `tollgate keys import`: imports LiteLLM's virtual keys, which keep working for their holders. */
 export function importKeysCommand(parts: CommandParts): Subcommand {
   return {
     name: 'import',
@@ -179,7 +179,7 @@ async function importRow(parts: CommandParts & { imported: ImportedKeys }, row: 
     const { key: made } = await keyring.create({ userId: user, account: textIn(row, 'team_id') ?? user }, limits, now);
     if (row['blocked'] === true)
       await keyring.edit(made, (edit) => ({ ...edit, blockedAt: now, blockReason: 'blocked at LiteLLM' }));
-    // The key first: a note without a key would open nothing, and be taken for an import that was done.
+    // Store the key first: a mapping without a key would be useless, and would look like a finished import.
     await imported.note(token, made.record.id);
     return outcome('imported', [`tg_${made.record.id}`, ...notes].join('; '));
   } catch (error) {
@@ -188,7 +188,7 @@ async function importRow(parts: CommandParts & { imported: ImportedKeys }, row: 
   }
 }
 
-/** What a key of LiteLLM may do, in our words. */
+/** Converts the limits of a LiteLLM key to ours. */
 function requestOf(row: Row, expires: number): { readonly request: KeyRequest; readonly notes: readonly string[] } {
   const notes: string[] = [];
   const models = (Array.isArray(row['models']) ? row['models'] : []).filter(
@@ -225,7 +225,7 @@ function requestOf(row: Row, expires: number): { readonly request: KeyRequest; r
   };
 }
 
-/** Names that stand for no limit, or for that of a team. */
+/** Names that mean no limit, or the limit of a team. */
 const EVERY_MODEL: ReadonlySet<string> = new Set(['all-proxy-models', 'all-team-models']);
 
 const PERIODS: Readonly<Record<string, 'day' | 'week' | 'month'>> = Object.freeze({
@@ -234,7 +234,7 @@ const PERIODS: Readonly<Record<string, 'day' | 'week' | 'month'>> = Object.freez
   ...{ '30d': 'month', '31d': 'month', '1mo': 'month' },
 });
 
-/** An amount that may have the noise of binary fractions, to the nano-dollar. */
+/** Rounds an amount to nano-dollars, without binary rounding noise. */
 function usd(amount: number): string {
   return amount.toFixed(9).replace(/\.?0+$/, '');
 }

@@ -25,12 +25,12 @@ import { createLastUsed, createVerifier } from './verify-key.ts';
 
 const FIRST_USER = 'local';
 
-/** API keys: made, listed, rotated and revoked over HTTP or on the command line, and checked on every request. */
+/** API keys: created, listed, rotated and revoked over HTTP or on the command line, and verified on every request. */
 export default definePlugin({
   name: 'api-key',
   kind: 'auth',
   apiVersion: 1,
-  permissions: ['ledger', 'records'],
+  permissions: ['ledger', 'records', 'operators'],
   credentials: ['key'],
   isCredential: (text) => KEY_PATTERN.test(text),
   commands: [{ name: 'keys', summary: 'Create, list, update, block, rotate and revoke API keys' }],
@@ -91,7 +91,7 @@ export default definePlugin({
     const index = createKeyIndex(sets);
 
     const folder = api.stores.kind === 'memory' ? undefined : api.settings.dataDir;
-    // That of a store in memory lives as long as the store, which is longer than one configuration.
+    // For a store in memory, the pepper lives as long as the store, which survives a reload.
     const pepper = config.pepper ?? (folder === undefined ? api.keep('pepper', makePepper) : undefined);
     const readOwnPeppers = remember(() =>
       readPeppers({ ...config, pepper }, folder, (message) => api.log.warn({}, message)),
@@ -107,10 +107,10 @@ export default definePlugin({
     const keyring = createKeyring({
       records,
       index,
-      ledger: api.ledger,
+      ledger: api.books.ledger,
       readPeppers: readCheckedPeppers,
       onChange: verifier.forget,
-      onCreate: api.records<UserRecord>(USERS).note,
+      onCreate: api.books.records<UserRecord>(USERS).note,
       maxKeysPerUser,
       noteOrigins: createNoteOrigins(api),
     });
@@ -131,7 +131,7 @@ export default definePlugin({
     const giveUp = async () => acceptPepper(sets, await readOwnPeppers());
     registerKeys(api, { keyring, check, imported, acceptPepper: giveUp, operatorKeyForMs: readOperatorKeyFor(config) });
     watchEnds(api, index, records);
-    for (const data of personalKeys({ keyring, index, records })) api.personalData(data);
+    for (const data of personalKeys({ keyring, index, records })) api.stores.personalData(data);
     api.onReady(() =>
       startUp(api, readCheckedPeppers, async () => {
         const bootstrap = config.bootstrap ?? api.settings.isDefault;
@@ -146,7 +146,7 @@ export default definePlugin({
   },
 });
 
-/** A store that is down does not stop the start: keys are refused with 503 until it is back. A wrong pepper does. */
+/** An unavailable store does not stop the start: keys are refused with 503 until it recovers. A wrong pepper does. */
 async function startUp(api: PluginApi, check: () => Promise<Peppers>, bootstrap: () => Promise<void>): Promise<void> {
   try {
     await check();
@@ -163,16 +163,23 @@ async function startUp(api: PluginApi, check: () => Promise<Peppers>, bootstrap:
 async function makeFirstKey(api: PluginApi, keyring: Keyring): Promise<void> {
   const owner = { userId: FIRST_USER, account: FIRST_USER };
   const { text } = await keyring.create(owner, { name: 'first key' }, Date.now());
-  api.announce({ title: 'Your first API key, shown once', value: text, use: 'key' });
+  api.operators.announce({ title: 'Your first API key, shown once', value: text, use: 'key' });
 }
 
-/** Keys are shown once, so a start without a new one says how to make another; no command reaches a store in memory. */
+/**
+ * Keys are shown once, so a start without a new one prints the command that creates another. No command can reach a
+ * store in memory.
+ */
 function announceCommand(api: PluginApi): void {
   if (api.stores.kind === 'memory') return;
-  api.announce({ title: 'To create an API key', value: `keys create --user ${FIRST_USER}`, use: 'key-command' });
+  api.operators.announce({
+    title: 'To create an API key',
+    value: `keys create --user ${FIRST_USER}`,
+    use: 'key-command',
+  });
 }
 
-/** Runs once for all callers, and again for those who call after a failure. */
+/** Runs once for all callers; runs again after a failure. */
 function remember<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {
@@ -184,9 +191,9 @@ function remember<T>(make: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** Notes which key was the first of those that replaced one another. */
-function createNoteOrigins(api: Pick<PluginApi, 'records'>): (ids: readonly string[], first: string) => Promise<void> {
-  const origins = api.records<KeyOrigin>(KEY_ORIGINS);
+/** Records the first of several keys that replaced one another. */
+function createNoteOrigins(api: Pick<PluginApi, 'books'>): (ids: readonly string[], first: string) => Promise<void> {
+  const origins = api.books.records<KeyOrigin>(KEY_ORIGINS);
   return async (ids, first) => {
     for (const id of ids) await origins.change(id, () => ({ first }));
   };

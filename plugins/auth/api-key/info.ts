@@ -5,10 +5,10 @@ import { prefixOf } from './format.ts';
 import { KEY_BUDGETS_SHOWN, showBudget } from './key-budgets.ts';
 import { type KeyRecords, limitsIdOf, type StoredKey, withStore } from './records.ts';
 
-/** A key as the API shows it. Absent limits are null. */
+/** API form of a key. Absent limits are null. */
 export type ApiKeyInfo = PluginConfig<typeof KEY_INFO>;
 
-/** Looks up when the key was last used and what it has spent, and writes everything as the API shows it. */
+/** Reads the last use and spending of a key, and returns all in the API's form. */
 export async function describeKey(
   key: StoredKey,
   records: Pick<KeyRecords, 'lastUsed'>,
@@ -22,7 +22,7 @@ export async function describeKey(
   return toInfo(key, lastUsedAt, budget?.spent ?? 0);
 }
 
-/** A key that was made this moment: nothing has to be looked up, so nothing can fail once it exists. */
+/** Describes a key just created without any look-up, so that nothing can fail after its creation. */
 export function describeNewKey(key: StoredKey): ApiKeyInfo {
   return toInfo(key, undefined, 0);
 }
@@ -61,7 +61,7 @@ function toInfo(
   };
 }
 
-/** What the audit log shows of a key: not its hash, and what the change could not have changed. */
+/** Fields of a key for the audit log: without its hash, and without values that no change affects. */
 export function shownInAudit({
   hashed_key: _hash,
   last_used_at: _used,
@@ -75,7 +75,7 @@ function formatTime(unixMs: number | undefined): string | null {
   return unixMs === undefined ? null : new Date(unixMs).toISOString();
 }
 
-/** A line for each field of one key. */
+/** Formats one key, a line per field. */
 export function formatKey(key: ApiKeyInfo): string {
   return Object.entries(key)
     .filter(([field]) => field !== 'hashed_key')
@@ -83,7 +83,7 @@ export function formatKey(key: ApiKeyInfo): string {
     .join('\n');
 }
 
-/** A line for each budget, the following ones below the first. */
+/** Formats budgets one per line, aligned below the first. */
 function shownBudgets({ budgets }: ApiKeyInfo): string {
   if (budgets === null || budgets.length === 0) return '-';
   const lines = budgets.map(({ name, amount_usd, every, timezone, spent_usd, left_usd, resets_at }) => {
@@ -99,7 +99,7 @@ function shown(value: unknown): string {
   return Array.isArray(value) ? value.map((each) => printable(String(each))).join(', ') : printable(String(value));
 }
 
-/** Whether it works and, of an operator's, what for. */
+/** State of a key and, for an operator's, its rights. */
 export function stateOf(key: ApiKeyInfo, now: number): string {
   if (key.revoked_at) return 'revoked';
   if (key.blocked_at) return 'blocked';
@@ -116,7 +116,7 @@ const LIST_OR_NULL = { type: ['array', 'null'], items: TEXT } as const;
 const TIME = { type: 'string', description: 'ISO 8601 date-time.' } as const;
 const TIME_OR_NULL = { type: ['string', 'null'], description: 'ISO 8601 date-time.' } as const;
 
-/** How a request names a key. */
+/** Schema of a key reference in requests. */
 export const KEY_ID = {
   type: 'string',
   minLength: 1,
@@ -199,7 +199,7 @@ export const ISSUED = {
   required: ['message', 'api_key', 'api_key_info'],
 } as const;
 
-/** A key that an operator made. */
+/** Response for a key created by an operator. */
 export const MADE = {
   type: 'object',
   properties: {

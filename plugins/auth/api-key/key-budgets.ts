@@ -18,7 +18,7 @@ import {
 } from '../../policies/kit/index.ts';
 import { limitsIdOf, type StoredKey, withStore } from './records.ts';
 
-/** What a key may spend by calendar period, in a request. */
+/** Request schema of a key's budgets by calendar period. */
 export const KEY_BUDGETS = {
   type: ['array', 'null'],
   maxItems: MAX_OWN_BUDGETS,
@@ -26,7 +26,7 @@ export const KEY_BUDGETS = {
   description: 'Budgets by calendar period, in addition to `budget_usd`.',
 } as const;
 
-/** A budget of a key as the API shows it; absent limits are left out. */
+/** Budget of a key in the API's form; absent limits are omitted. */
 export const KEY_BUDGETS_SHOWN = {
   type: ['array', 'null'],
   items: {
@@ -56,10 +56,13 @@ export const KEY_BUDGETS_SHOWN = {
   },
 } as const;
 
-/** Defaults are not filled into requests. */
+/** Defaults are not added to requests. */
 type Requested = Omit<BudgetValues, 'timezone'> & { readonly timezone?: string };
 
-/** Reads the budgets of a validated request; throws `invalid_request`. Whether there is such a provider is checked elsewhere. */
+/**
+ * Reads the budgets of a validated request; throws `invalid_request`. The existence of the provider is checked
+ * elsewhere.
+ */
 export function readKeyBudgets(requested: readonly Requested[]): readonly BudgetRule[] | undefined {
   const rules = requested.map((each, at) => {
     const budget = { ...each, timezone: each.timezone ?? 'UTC' };
@@ -79,7 +82,7 @@ export function readKeyBudgets(requested: readonly Requested[]): readonly Budget
   );
 }
 
-/** A budget as the API shows it. */
+/** Converts a budget to the API's form. */
 export function showBudget(rule: BudgetRule): PluginConfig<(typeof KEY_BUDGETS_SHOWN)['items']> {
   const { name = '', amount_usd, soft_usd, ...budget } = writeBudget(rule);
   const soft = soft_usd === undefined ? {} : { soft_usd: String(soft_usd) };
@@ -88,7 +91,7 @@ export function showBudget(rule: BudgetRule): PluginConfig<(typeof KEY_BUDGETS_S
 
 const OPTION = /^(total|hour|day|week|month)=([^@]{1,20})(?:@(.{1,64}))?$/;
 
-/** Budgets as the command line writes them: `day=2,month=20@Europe/Berlin`. Undefined for a text that is none. */
+/** Parses budgets of the command line: `day=2,month=20@Europe/Berlin`. Undefined for an invalid text. */
 export function parseKeyBudgets(entries: readonly string[]): readonly BudgetValues[] | undefined {
   const budgets = entries.flatMap((entry): readonly BudgetValues[] => {
     const [, every, amount = '', timezone = 'UTC'] = OPTION.exec(entry) ?? [];
@@ -100,14 +103,14 @@ export function parseKeyBudgets(entries: readonly string[]): readonly BudgetValu
 
 type ShownBudget = PluginConfig<(typeof KEY_BUDGETS_SHOWN)['items']>;
 
-/** The budgets of a key with what is spent and left of each in the window of now; null for a key without any. */
+/** Reads a key's budgets with the amounts spent and left in the current window; null without budgets. */
 export async function readKeySpending(
   { record }: StoredKey,
   ledger: Pick<Ledger, 'budgets' | 'clock'>,
 ): Promise<readonly ShownBudget[] | null> {
   const { budgets } = record;
   if (!budgets) return null;
-  // Windows go by the clock that all gateways of the store share, where it has one.
+  // Windows follow the clock that all gateways of the store share, if it has one.
   const now = (await withStore(async () => ledger.clock?.())) ?? Date.now();
   const prefix = keyWindowPrefix(limitsIdOf(record));
   const counted = budgets.map((rule) => {
@@ -128,7 +131,7 @@ export async function readKeySpending(
   });
 }
 
-/** Null for an end of time. */
+/** Null for infinity. */
 function formatEnd(instant: number): string | null {
   return Number.isFinite(instant) ? new Date(instant).toISOString().replace('.000Z', 'Z') : null;
 }

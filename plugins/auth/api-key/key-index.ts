@@ -4,37 +4,37 @@ import { isOfOperator, type KeyRecord, withStore } from './records.ts';
 
 export interface Page {
   readonly limit: number;
-  /** The record after which the page begins. */
+  /** Record before the start of the page. */
   readonly after?: KeyRecord;
 }
 
-/** Which keys there are, by user and in all, in the order in which they were made. Revoked ones leave their user's index. */
+/** Index of keys by user and overall, in the order of creation. Revoked keys leave their user's index. */
 export interface KeyIndex {
-  /** Resolves with `full`, and adds nothing, when the user has `max` keys already. */
+  /** Adds a key; resolves with `full` without a change if the user has `max` keys already. */
   add(record: KeyRecord, max: number): Promise<'added' | 'full'>;
-  /** Removes a key from its user's index; it stays in the index of all. */
+  /** Removes a key from its user's index; it stays in the overall index. */
   drop(userId: string, member: string): Promise<void>;
-  /** Forgets a key that was never given out. */
+  /** Removes a key that was never issued. */
   forget(record: KeyRecord): Promise<void>;
-  /** Ids of users and accounts that keys were made for, and that look like one of these without being it. */
+  /** Ids of users and accounts with keys that look similar to one of these ids. */
   findSimilar(ids: readonly string[]): Promise<readonly string[]>;
-  /** Names an id no more as one that another looks like. */
+  /** Removes an id from the index of similar ids. */
   forgetLook(id: string): Promise<void>;
   listUser(userId: string, page: Page): Promise<readonly IndexEntry[]>;
   listAll(page: Page): Promise<readonly IndexEntry[]>;
-  /** The keys of operators, the oldest first. */
+  /** Operators' keys, the oldest first. */
   listOperators(limit: number): Promise<readonly IndexEntry[]>;
-  /** Notes when a key ends; a key that gets another end is there twice, until {@link KeyIndex.forgetEnd}. */
+  /** Records the expiry of a key. A key with a changed expiry is listed twice until {@link KeyIndex.forgetEnd}. */
   addEnd(id: string, endsAt: number): Promise<void>;
-  /** Keys by their end, the next first. */
+  /** Keys by expiry, the next first. */
   listEnding(limit: number): Promise<readonly EndingEntry[]>;
   forgetEnd(entry: EndingEntry): Promise<void>;
   countUser(userId: string): Promise<number>;
   isEmpty(): Promise<boolean>;
-  /** True for one caller alone, ever: two workers of a new gateway make one first key between them. */
+  /** True for only one caller ever: two workers of a new gateway create one first key between them. */
   claimFirst(): Promise<boolean>;
   unclaimFirst(): Promise<void>;
-  /** Names the successor of a rotated key; false when it has one. */
+  /** Records the successor of a rotated key; returns false if it has one. */
   claimRotation(id: string, successor: string): Promise<boolean>;
   unclaimRotation(id: string, successor: string): Promise<void>;
 }
@@ -54,7 +54,7 @@ const OPERATORS = 'keys-operators';
 const ENDING = 'keys-ending';
 const FIRST = 'keys-first';
 
-/** How many ids that look alike are remembered, and told at once. */
+/** Maximum number of similar ids stored and reported. */
 const MAX_ALIKE = 100;
 const MAX_TOLD = 10;
 
@@ -127,7 +127,7 @@ function createEnds(sets: Sets): Pick<KeyIndex, 'addEnd' | 'listEnding' | 'forge
   };
 }
 
-/** Sorts by time of making, then by id. */
+/** Sorts by time of creation, then by id. */
 export function memberOf(record: Pick<KeyRecord, 'createdAt' | 'id'>): string {
   return sortedBy(record.createdAt, record.id);
 }
@@ -136,7 +136,7 @@ function endOf(id: string, endsAt: number): string {
   return sortedBy(endsAt, id);
 }
 
-/** Base 36 in nine places lasts until the year 5188. */
+/** Nine digits in base 36 last until the year 5188. */
 function sortedBy(unixMs: number, id: string): string {
   return `${unixMs.toString(36).padStart(9, '0')}.${id}`;
 }
@@ -157,14 +157,14 @@ function successorOf(id: string): string {
   return `keys-successor:${id}`;
 }
 
-/** A name for a user that is safe as part of a store's key, however long or odd the user id is. */
+/** Hash of a user id, safe in a store's key for any user id. */
 export function hashUser(userId: string): string {
   return createHash('sha256').update(userId).digest('hex');
 }
 
 /**
- * Letters and signs that look like one of ASCII, each behind it. From the table of Unicode's UTS 39, those of Latin, Greek, Cyrillic and
- * Armenian, which ids are written in; whatever NFKC makes equal is not here.
+ * Characters that look like an ASCII one, listed after it. From the table of Unicode's UTS 39: those of Latin, Greek,
+ * Cyrillic and Armenian, in which ids are written. Characters that NFKC makes equal are not listed.
  */
 const LOOKS = [
   'aаαɑ bЬ cсϲ dԁ eе gɡց hһհ iіιıɩ jјϳ kκк lI1|ІӀӏΙ nոп o0оοօՕ pрρ qԛ rг sѕ uυս vνѵ wԝ xхχ yуγү zᴢ',
@@ -177,10 +177,10 @@ const LOOKS = [
 
 const LOOK_OF: ReadonlyMap<string, string> = new Map(LOOKS);
 
-/** What ids that look alike have in common: a name for a set of them. Two letters that look like one are that one. */
+/** Common form of ids that look alike, which names a set of them. Two letters that look like one are replaced by it. */
 function lookOf(id: string): string {
   const letters = [...id.normalize('NFKC')].map((letter) => LOOK_OF.get(letter) ?? letter);
-  // Capital O stands where a zero does.
+  // Capital O looks like zero.
   const look = letters.join('').replaceAll('O', 'o').replaceAll('rn', 'm').replaceAll('vv', 'w');
   return createHash('sha256').update(look).digest('base64url');
 }

@@ -3,12 +3,12 @@ import { createModelNames, type ModelNamesApi, refuseTag } from '../../policies/
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import type { KeyLimits } from './records.ts';
 
-/** What a creator's token, or a team, says it has; a key made with it never gets more. */
+/** Limits of a creator's token or team; a key never exceeds them. */
 export type Creator = Pick<Principal, 'plan' | 'models' | 'providers' | 'serverTools' | 'rpm' | 'tpm' | 'budget'>;
 
 /**
- * The limits a new key gets: the wanted ones, each within the creator's own, and the creator's own where none is wanted.
- * Throws `permission_denied` naming the field that wants more.
+ * Limits of a new key: the requested ones within the creator's own, which are also the defaults. Throws
+ * `permission_denied` with the field that exceeds them.
  */
 export function narrow(wanted: KeyLimits, creator: Creator): KeyLimits {
   const plan = narrowPlan(wanted.plan, creator.plan);
@@ -18,7 +18,7 @@ export function narrow(wanted: KeyLimits, creator: Creator): KeyLimits {
   const rpm = narrowNumber('rpm', wanted.rpm, creator.rpm);
   const tpm = narrowNumber('tpm', wanted.tpm, creator.tpm);
   const budget = narrowNumber('budget_usd', wanted.budget, creator.budget);
-  // Windows and addresses narrow whatever else holds, so that nobody gets more by them.
+  // Budgets, expiry and addresses only restrict a key further.
   const { name, expiresAt, budgets, addresses } = wanted;
   return {
     name,
@@ -26,7 +26,10 @@ export function narrow(wanted: KeyLimits, creator: Creator): KeyLimits {
   };
 }
 
-/** Plans have no order, so a key has its creator's or, when the token names none, the account's (by naming none). */
+/**
+ * Plans have no order, so a key has its creator's plan. If the token names none, the key names none and has the
+ * account's.
+ */
 function narrowPlan(wanted: string | undefined, own: string | undefined): string | undefined {
   if (wanted === undefined || wanted === own) return own;
   throw denied(
@@ -35,7 +38,10 @@ function narrowPlan(wanted: string | undefined, own: string | undefined): string
   );
 }
 
-/** Unlike models, no list allows none: what runs with the operator's account is the operator's to give. */
+/**
+ * Unlike for models, a missing list allows no tool: tools that run on the operator's account must be granted by the
+ * operator.
+ */
 function narrowTools(
   wanted: readonly string[] | undefined,
   own: readonly string[] | undefined,
@@ -62,9 +68,9 @@ function narrowNumber(field: string, wanted: number | undefined, own: number | u
 }
 
 /**
- * Whether an own entry (`*`, `provider/*`, `provider/model`, `model` or an alias) allows all that another one does. What
- * reads as `openai/gpt-5` may be a model of that name at another provider too, so an entry counts as one provider's
- * only when the key is bound to this provider alone.
+ * True if an own entry (`*`, `provider/*`, `provider/model`, `model` or an alias) allows everything that another one
+ * does. `openai/gpt-5` may also be a model of that name at another provider. An entry therefore belongs to one provider
+ * only if the key is restricted to that provider.
  */
 function covers(own: string, entry: string, providers: readonly string[] | undefined): boolean {
   if (own === '*' || entry === own) return true;
@@ -87,12 +93,12 @@ function hintOf(field: string): string {
 
 type NamesApi = ModelNamesApi & Pick<PluginApi, 'settings'>;
 
-/** How many names an error lists. */
+/** Maximum names listed in an error. */
 const MAX_SHOWN = 20;
 
 /**
- * Throws `invalid_request` for a plan, provider or model that this gateway does not have. A misspelt plan would not limit, and a
- * misspelt model would open nothing: both show only when the key is used.
+ * Throws `invalid_request` for an unknown plan, provider or model. Otherwise a misspelt plan would not limit and a
+ * misspelt model would allow nothing, which would only show when the key is used.
  */
 export function checkNames(
   api: NamesApi,
@@ -114,7 +120,7 @@ export function checkNames(
     const reason = refuseTag(tag, api.settings.tags);
     if (reason !== undefined) throw new GatewayError('invalid_request', reason, { param: `tags[${at}]` });
   }
-  // A name alone may be any model of the providers that the key is bound to.
+  // A name without a provider may be any model of the key's providers.
   for (const [at, name] of models.entries())
     if (!names.isModel(name) && !providers.some((provider) => names.isModelOf(provider, name)))
       throw unknownName(`models[${at}]`, 'model', name, names.near(name));

@@ -10,6 +10,7 @@ import {
   daysBefore,
   findMissing,
   hasReceivers,
+  type NoticeApi,
   type Rights,
   ROLES,
   rightsOf,
@@ -23,12 +24,12 @@ import type { KeyIndex } from './key-index.ts';
 import { isEnded, isOfOperator, type KeyLimits, type KeyRecords, type KeyRights, type StoredKey } from './records.ts';
 import { wrongOption } from './request.ts';
 
-/** What the holder of a key may as an operator. */
+/** Operator rights of a key. */
 export function rightsOfKey({ role, scopes = [] }: KeyRights): Rights {
   return rightsOf([...(role === undefined ? [] : [role]), ...scopes]);
 }
 
-/** Of the body that makes a key. */
+/** Body fields for creating an operator's key. */
 export const RIGHTS_FIELDS = {
   role: { enum: [...ROLES, null], description: 'Creates an operator key with the scopes of the role.' },
   scopes: {
@@ -40,7 +41,7 @@ export const RIGHTS_FIELDS = {
   },
 } as const;
 
-/** The same on the command line. */
+/** Command line options of the same fields. */
 export const RIGHTS_OPTIONS: readonly CommandOption[] = Object.freeze([
   { flags: '--admin', summary: 'operator key with all rights, same as --role admin' },
   { flags: '--role <name>', summary: `operator key with a role: ${ROLES.join(', ')}` },
@@ -63,7 +64,7 @@ export function readRightsOptions(options: CommandInput['options']): KeyRights {
   return omitUndefined({ role, scopes: scopes && [...new Set(scopes)] });
 }
 
-/** Nobody makes or changes a key that may more than they do: the successor of an admin key would be one. */
+/** Throws if a key would have more rights than its maker: the successor of an admin key is an admin key. */
 export function refuseMore(by: Rights, rights: Rights, what: string): void {
   const missing = findMissing(by, rights);
   if (missing === undefined) return;
@@ -78,7 +79,7 @@ export function refuseMore(by: Rights, rights: Rights, what: string): void {
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** How long a key for operators lasts whose maker says nothing else; throws an {@link OptionError} for less than a day. */
+/** Default lifetime of an operator's key; throws an {@link OptionError} for less than a day. */
 export function readOperatorKeyFor({ operatorKeyFor }: { readonly operatorKeyFor: string }): number {
   const ms = parseDuration(operatorKeyFor);
   if (ms >= DAY_MS) return ms;
@@ -89,26 +90,29 @@ export function readOperatorKeyFor({ operatorKeyFor }: { readonly operatorKeyFor
   );
 }
 
-/** Gives an end to a key for operators that has none: what may change everything is not good for ever unless somebody says so. */
+/**
+ * Adds the default expiry to an operator's key without one: unlimited rights should not be valid forever by default.
+ */
 export function withEnd(limits: KeyLimits, rights: KeyRights, now: number, lastsMs: number): KeyLimits {
   const hasEnd = limits.expiresAt !== undefined || !isOfOperator(rights);
   return hasEnd ? limits : { ...limits, expiresAt: now + lastsMs };
 }
 
-/** Before the end of an operator's key it is warned of for this long. */
+/** Time before the expiry of an operator's key from which the log warns. */
 const WARN_MS = 14 * DAY_MS;
-/** How many keys of operators are looked at. */
+/** Maximum operators' keys checked. */
 const MAX_LOOKED = 1000;
 
-/** Warns of keys of operators that end soon, in the log once a day each, and by a figure; of all keys by notices. */
+/** Warns of operators' keys that expire soon, in the log once a day each and by a gauge. Notices cover all keys. */
 export function watchEnds(
-  api: Pick<PluginApi, 'figure' | 'gateway' | 'log' | 'onReady' | 'onClose'>,
+  api: NoticeApi &
+    Pick<PluginApi, 'log' | 'onReady' | 'onClose'> & { readonly operators: Pick<PluginApi['operators'], 'figure'> },
   index: Pick<KeyIndex, 'listOperators' | 'listEnding' | 'forgetEnd'>,
   records: Pick<KeyRecords, 'find'>,
 ): void {
   let ending = 0;
   const told = new Map<string, number>();
-  api.figure({
+  api.operators.figure({
     name: 'operator_keys_ending',
     help: 'Operator keys that expire within 14 days.',
     read: () => ending,
@@ -120,7 +124,7 @@ export function watchEnds(
       const key = await records.find(id);
       if (!key || isEnded(key, now)) continue;
       const { expiresAt } = key;
-      // One that was rotated has a successor.
+      // A rotated key has a successor.
       if (expiresAt === undefined || key.retiredAt !== undefined || expiresAt > now + WARN_MS) continue;
       count += 1;
       tellEnd(api, 'The operator key', { ...key, expiresAt }, daysBefore(expiresAt, NOTICE_DAYS, now));
@@ -144,17 +148,17 @@ export function watchEnds(
   });
 }
 
-/** How many days before its end operators get a notice of a key of an operator. */
+/** Days before the expiry of an operator's key on which operators get a notice. */
 const NOTICE_DAYS: readonly number[] = Object.freeze([14, 7, 1]);
-/** The same for a key of a program: of each one notice, and of one that was made for less time none. */
+/** Time before the expiry of other keys: one notice each, and none for keys with a shorter lifetime. */
 const PROGRAM_NOTICE_MS = 7 * DAY_MS;
 
 /**
- * Tells of the keys of programs that end next. There may be a million of them: the index has them by their end, and what was looked at
- * leaves it, so a look reads those alone that are new in the last seven days.
+ * Sends notices of other keys that expire next. There may be a million keys. The index is sorted by expiry and loses
+ * processed entries, so each run reads only those that are new in the last seven days.
  */
 async function tellProgramEnds(
-  api: Pick<PluginApi, 'gateway'>,
+  api: NoticeApi,
   index: Pick<KeyIndex, 'listEnding' | 'forgetEnd'>,
   records: Pick<KeyRecords, 'find'>,
   now: number,
@@ -163,7 +167,7 @@ async function tellProgramEnds(
     const { id, endsAt } = entry;
     if (endsAt > now + PROGRAM_NOTICE_MS) return;
     const key = endsAt > now ? await records.find(id) : undefined;
-    // One that was revoked, rotated, or has another end by now, which stands in the index, too.
+    // False for a key that was revoked or rotated, or has another expiry, which is indexed too.
     const isCurrent = key && !isEnded(key, now) && key.retiredAt === undefined && key.expiresAt === endsAt;
     if (isCurrent && !isOfOperator(key.record) && endsAt - key.record.createdAt > PROGRAM_NOTICE_MS)
       tellEnd(api, 'The key', { ...key, expiresAt: endsAt }, undefined);
@@ -172,7 +176,7 @@ async function tellProgramEnds(
 }
 
 function tellEnd(
-  api: Pick<PluginApi, 'gateway'>,
+  api: NoticeApi,
   what: string,
   { record: { id, userId }, expiresAt }: StoredKey & { readonly expiresAt: number },
   days: number | undefined,

@@ -68,11 +68,11 @@ const ROTATE_BODY = {
 
 interface Parts {
   readonly keyring: Keyring;
-  /** Throws for a plan, a provider, a model or a tag that there is not. */
+  /** Throws for an unknown plan, provider, model or tag. */
   readonly check: (limits: KeyLimits) => Promise<void>;
   readonly acceptPepper: () => Promise<number>;
   readonly imported: ImportedKeys | undefined;
-  /** How long keys for operators last whose maker says nothing else. */
+  /** Default lifetime of operators' keys. */
   readonly operatorKeyForMs: number;
 }
 
@@ -106,8 +106,8 @@ export function registerKeys(
     revokeAction(make, keyring, changes),
     createAction(make, { keyring, check, operatorKeyForMs }),
     updateAction(make, changes, check),
-    { subcommand: importKeysCommand({ keyring, check, imported, audit: api.audit }) },
-    { subcommand: acceptPepperCommand(acceptPepper, api.audit) },
+    { subcommand: importKeysCommand({ keyring, check, imported, audit: api.operators.audit }) },
+    { subcommand: acceptPepperCommand(acceptPepper, api.operators.audit) },
   ]);
 }
 
@@ -115,7 +115,7 @@ type Make = Actions<StoredKey, string>;
 type Check = Parts['check'];
 type Changes = ReturnType<typeof createChanges>;
 
-/** What changes keys, and says it for the audit log. */
+/** Changes of keys with their values for the audit log. */
 function createChanges(keyring: Keyring) {
   const edit = async (key: StoredKey, isHeld: boolean, make: (edit: KeyEdit) => KeyEdit) => {
     const { before, after } = await keyring.edit(key, make, isHeld ? key.version : undefined);
@@ -173,7 +173,7 @@ function blockActions(make: Make, { edit }: Changes): readonly Action[] {
     make.change({
       word: 'block',
       http: { summary: 'Block an API key until it is unblocked', body: REASON_BODY, bodyOptional: true },
-      // Blocked twice is blocked since the first time.
+      // Blocking again keeps the first time.
       apply: ({ found: { value }, body: { reason }, expected, now }) =>
         edit(value, expected !== undefined, ({ limits, blockedAt = now }) => {
           return { limits, blockedAt, ...omitUndefined({ blockReason: reason }) };
@@ -204,7 +204,7 @@ function rotateAction(make: Make, keyring: Keyring): Action {
       ...{ body: ROTATE_BODY, bodyOptional: true },
       schema: ISSUED,
     },
-    // The successor has all that the old one has, its role too.
+    // The successor gets everything of the old key, including its role.
     async apply({ found: { value: old }, body: { overlap_seconds: seconds = DEFAULT_OVERLAP_SECONDS }, now }) {
       const { role, scopes, userLimits } = old.record;
       const successor = { limits: limitsOf(old.record), ...omitUndefined({ role, scopes, userLimits }) };
@@ -239,7 +239,7 @@ function revokeAction(make: Make, keyring: Keyring, { changed }: Changes): Actio
     http: { summary: 'Revoke an API key permanently' },
     async apply({ found: { value: key }, now }) {
       const { before, after, ...rest } = changed(key, await keyring.revoke(key, now));
-      // Revoking twice is no change.
+      // Revoking again is not a change.
       return key.revokedAt === undefined ? { ...rest, before, after } : rest;
     },
     cli: {
@@ -303,7 +303,7 @@ function updateAction(make: Make, { edit }: Changes, check: Check): Action {
     },
     async apply({ found: { value: key }, body, expected, now }) {
       const { set, apply } = readKeyChange(body, now);
-      // A model's name alone is looked for at the providers that the key is bound to.
+      // A model without a provider is looked up at the key's providers.
       const { providers } = apply(limitsOf(key.record));
       await check({ ...set, ...(set.models && omitUndefined({ providers })) });
       return edit(key, expected !== undefined, ({ limits, ...rest }) => ({ ...rest, limits: apply(limits) }));
@@ -323,7 +323,7 @@ function updateAction(make: Make, { edit }: Changes, check: Check): Action {
   });
 }
 
-function acceptPepperCommand(acceptPepper: () => Promise<number>, audit: PluginApi['audit']): Subcommand {
+function acceptPepperCommand(acceptPepper: () => Promise<number>, audit: PluginApi['operators']['audit']): Subcommand {
   return {
     name: 'accept-pepper',
     summary: 'Accept this pepper for the store; keys of other peppers become invalid',
@@ -338,7 +338,7 @@ function acceptPepperCommand(acceptPepper: () => Promise<number>, audit: PluginA
   };
 }
 
-/** A key for a look-alike would be taken for somebody else's. */
+/** Warns that a key for a similar id could be mistaken for another user's. */
 function warnOfSimilar(similar: readonly string[]): string {
   if (similar.length === 0) return '';
   return `Keys exist for ${similar.map((id) => printable(id)).join(', ')}, which looks like this id. If you meant that user, revoke the new key. `;
@@ -348,7 +348,7 @@ function showIssued(what: string, { text, info }: IssuedKey) {
   return { message: `${what}; it is shown only once.`, api_key: text, api_key_info: info };
 }
 
-/** A key that ended is another version than it was before. */
+/** The end of a key changes its version. */
 function versionOf({ version, revokedAt, retiredAt }: StoredKey): string {
   return [
     version,
@@ -367,7 +367,7 @@ async function findKey(keyring: Pick<Keyring, 'find'>, reference: string): Promi
   );
 }
 
-/** What `--clear` may name, and the field of the API that it takes away. */
+/** Names for `--clear`, with the API field that each removes. */
 const CLEARED: Readonly<Record<string, string>> = Object.freeze({
   name: 'name',
   expires: 'expires_at',
@@ -383,10 +383,10 @@ const CLEARED: Readonly<Record<string, string>> = Object.freeze({
   tag: 'tags',
 });
 
-/** The longest id of a user or an account, as the API takes it. */
+/** Longest id of a user or an account in the API. */
 const MAX_ID = 256;
 
-/** A body of {@link CREATE_BODY}. */
+/** Body in the form of {@link CREATE_BODY}. */
 interface Creation extends KeyRequest, KeyRights {
   readonly user_id: string;
   readonly account?: string;
@@ -433,7 +433,7 @@ function readOverlapSeconds(text: string): number {
     const overlapMs = parseDuration(text);
     if (overlapMs <= MAX_OVERLAP_MS) return Math.floor(overlapMs / 1000);
   } catch {
-    // Refused below.
+    // Rejected below.
   }
   throw wrongOption('--overlap', 'must be a duration of at most 30d, such as 1h or 0s');
 }

@@ -23,29 +23,32 @@ interface KeyPage {
   readonly hasMore: boolean;
 }
 
-/** What can be done with keys; the HTTP routes and the command line do it through here. */
+/** Operations on keys; used by HTTP routes and the command line. */
 export interface Keyring {
   find(id: string): Promise<StoredKey | undefined>;
   list(userId: string | undefined, page: Page): Promise<KeyPage>;
   describe(key: StoredKey): Promise<ApiKeyInfo>;
-  /** The same with what is spent and left of each of its budgets. */
+  /** Describes a key including the amounts spent and left of each budget. */
   describeSpending(key: StoredKey): Promise<ApiKeyInfo>;
-  /** Ids that keys were made for and that look like those of an owner. */
+  /** Ids with keys that look similar to those of an owner. */
   findSimilar(owner: Pick<Owner, 'userId' | 'account'>): Promise<readonly string[]>;
-  /** Throws `conflict` when the owner has as many keys as allowed. */
+  /** Creates a key; throws `conflict` if the owner has the maximum number of keys. */
   create(owner: Owner, limits: KeyLimits, now: number): Promise<IssuedKey>;
-  /** Changes nothing for a key that is revoked already. */
+  /** Revokes a key; does nothing if it is revoked already. */
   revoke(key: StoredKey, now: number): Promise<StoredKey>;
   /**
-   * Makes a successor with `limits`, which it shares with the old key, spent budget included; that one lives for
-   * `overlapMs` more, or is revoked at once when that is 0. Throws `conflict` for a key that has ended or has a successor.
+   * Creates a successor with `limits`, which it shares with the old key, including spent budget. The old key stays
+   * valid for `overlapMs`, or is revoked at once for 0. Throws `conflict` for a key that has ended or has a successor.
    */
   rotate(key: StoredKey, given: Successor, overlapMs: number, now: number): Promise<IssuedKey>;
-  /** Changes limits and blocking; throws `conflict` for a revoked key, `precondition_failed` when it is not of the expected version. */
+  /**
+   * Changes limits and blocking; throws `conflict` for a revoked key, and `precondition_failed` for an unexpected
+   * version.
+   */
   edit(key: StoredKey, make: (edit: KeyEdit) => KeyEdit, expected?: number): Promise<EditedKey>;
 }
 
-/** What the successor of a key gets; it has the owner of the old one. */
+/** Fields of a successor; its owner is that of the old key. */
 export interface Successor extends KeyRights, Pick<Owner, 'userLimits'> {
   readonly limits: KeyLimits;
 }
@@ -99,7 +102,7 @@ export function createKeyring(given: Omit<KeyringParts, 'dropEnded'>): Keyring {
         await index.unclaimRotation(id, record.id).catch(() => undefined);
         throw error;
       }
-      // The message shows what the old key has spent of the budget that both have.
+      // The description shows the spending of the old key, with which the budget is shared.
       return { ...issued, info: await describeKey(issued.key, records, parts.ledger).catch(() => issued.info) };
     },
   };
@@ -144,18 +147,18 @@ function refuseEnded(key: StoredKey, now: number): void {
   throw new GatewayError('conflict', `The key ${prefixOf(key.record.id)} ${state}. Create a new one.`);
 }
 
-/** Who a key belongs to. */
+/** Owner of a key. */
 export interface Owner extends KeyRights {
   readonly userId: string;
   readonly account: string;
-  /** The key whose limits and budget a new one shares. */
+  /** Key whose limits and budget a new one shares. */
   readonly limitsId?: string;
-  /** What the user may use over all keys. */
+  /** Limits of the user over all keys. */
   readonly userLimits?: UserLimits;
 }
 
 export interface IssuedKey {
-  /** The whole key. It is nowhere else, and cannot be had again. */
+  /** Full key. It is stored nowhere else and cannot be recovered. */
   readonly text: string;
   readonly key: StoredKey;
   readonly info: ApiKeyInfo;
@@ -166,18 +169,18 @@ interface KeyringParts {
   readonly index: KeyIndex;
   readonly ledger: Pick<Ledger, 'budgets' | 'clock'>;
   readonly readPeppers: () => Promise<Peppers>;
-  /** Called when a key changed or ended, so that this node forgets it at once. */
+  /** Called when a key changed or ended, so that this node drops it from its cache. */
   readonly onChange: (id: string) => void;
   /** Called with the user of a new key. */
   readonly onCreate: (userId: string) => Promise<void>;
   readonly maxKeysPerUser: number;
-  /** Notes of keys that replaced one another which was the first: budgets may name any of them. */
+  /** Records the first of several keys that replaced one another: budgets may name any of them. */
   readonly noteOrigins: (ids: readonly string[], first: string) => Promise<void>;
-  /** Takes ended keys out of their user's index; answers how many are left there. */
+  /** Removes ended keys from their user's index; returns the number left. */
   readonly dropEnded: (userId: string, now: number) => Promise<number>;
 }
 
-/** Makes a key, which is not stored yet. */
+/** Creates a key without storing it. */
 async function draftKey(
   readPeppers: KeyringParts['readPeppers'],
   owner: Owner,
@@ -196,8 +199,8 @@ async function draftKey(
 }
 
 /**
- * Stores a key; throws `conflict` when its user has `max` keys. The document first, then the index: what is in the index
- * exists, and what is not was never given out.
+ * Stores a key; throws `conflict` if its user has `max` keys. The document is written before the index: an indexed key
+ * exists, and one that is not indexed was never issued.
  */
 async function storeKey(parts: KeyringParts, record: KeyRecord, max: number, now: number): Promise<void> {
   const { records, index, maxKeysPerUser } = parts;
@@ -210,7 +213,7 @@ async function storeKey(parts: KeyringParts, record: KeyRecord, max: number, now
     await discardKey(parts, record);
     throw error;
   }
-  // It came into no index.
+  // The key is in no index.
   await records.remove(record.id).catch(() => undefined);
   throw new GatewayError(
     'conflict',
@@ -218,14 +221,14 @@ async function storeKey(parts: KeyringParts, record: KeyRecord, max: number, now
   );
 }
 
-/** Removes a key that was never given out. Best effort: what stays behind opens nothing. */
+/** Removes a key that was never issued. Best effort: leftovers are not valid keys. */
 async function discardKey({ records, index }: KeyringParts, record: KeyRecord): Promise<void> {
   await Promise.allSettled([records.remove(record.id), index.forget(record)]);
 }
 
 /**
- * Makes what drops ended keys, which count no more once there are too many. All who ask for one user at the same time share what
- * one of them reads: it is several documents of each key.
+ * Creates the removal of ended keys, which runs once a user has too many. Concurrent requests for one user share a run,
+ * since it reads several documents per key.
  */
 function createEndedKeys({ records, index, maxKeysPerUser }: Omit<KeyringParts, 'dropEnded'>) {
   const running = new Map<string, Promise<number>>();
@@ -254,10 +257,10 @@ function findAll(
   return mapKeys(entries, ({ id }) => records.find(id));
 }
 
-/** How many keys are read at once: each is several documents, and a store on a server has few connections. */
+/** Keys read concurrently: each is several documents, and a database server has few connections. */
 const AT_ONCE = 8;
 
-/** What `read` makes of each key, in their order: a page of keys waits for the store in small parts. */
+/** Maps each key with `read`, in order; concurrency is limited so that a page of keys does not occupy the store. */
 export async function mapKeys<Key, Result>(
   keys: readonly Key[],
   read: (key: Key) => Promise<Result>,

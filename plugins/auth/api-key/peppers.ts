@@ -7,15 +7,15 @@ import { withStore } from './records.ts';
 
 const PEPPER_BYTES = 32;
 
-/** A server-side secret that goes into every stored hash: who steals the store alone cannot test a guessed key. */
+/** Server-side secret in every stored hash: a stolen store alone does not allow testing guessed keys. */
 interface Pepper {
-  /** A fingerprint that may be stored and shown. */
+  /** Fingerprint that may be stored and shown. */
   readonly id: string;
-  /** The stored form of a key. */
+  /** Returns the stored form of a key. */
   hash(keyText: string): Buffer;
 }
 
-/** The pepper new keys are made with, and those that older keys may still be under. */
+/** Pepper of new keys, and those that older keys may use. */
 export interface Peppers {
   readonly current: Pepper;
   /** The current one first. */
@@ -29,9 +29,9 @@ interface PepperConfig {
 }
 
 /**
- * The configured peppers, or the one in `<folder>/pepper`, which is made on first use. Several processes may start at
- * once: the first file to get the name wins, and all read that. Without a folder (a store that dies with the process)
- * nothing is written. Throws an Error that says what to do for a weak, damaged or unwritable one.
+ * Reads the configured peppers, or the one in `<folder>/pepper`, which is created on first use. Several processes may
+ * start at once: the first file to get the name wins, and all read it. Without a folder (a store within the process)
+ * nothing is written. Throws an Error with a hint for a weak, damaged or unwritable pepper.
  */
 export async function readPeppers(
   config: PepperConfig,
@@ -57,7 +57,7 @@ export function assertStrength({ pepper, previousPeppers = [] }: PepperConfig): 
   }
 }
 
-/** What is wrong with the file that holds the pepper; nothing when there is none yet. */
+/** Throws if the pepper file is unusable; does nothing if it is missing. */
 export async function assertPepperFile(folder: string): Promise<void> {
   await readPepperFile(join(folder, 'pepper'), () => {}).catch((cause: Error) => {
     throw new OptionError('', `has an invalid file: ${cause.message}`);
@@ -75,7 +75,7 @@ async function readOrMake(folder: string | undefined, warn: (message: string) =>
   return (await readPepperFile(path, warn)) ?? (await makePepperFile(folder, path, warn));
 }
 
-/** Makes a new one, as text. */
+/** Creates a pepper as text. */
 export function makePepper(): string {
   return randomBytes(PEPPER_BYTES).toString('base64url');
 }
@@ -100,7 +100,9 @@ async function readPepperFile(path: string, warn: (message: string) => void): Pr
   return text;
 }
 
-/** Written in full under another name, then linked: no reader ever sees half a pepper, and no writer replaces one. */
+/**
+ * Writes the file under a temporary name, then links it: no reader sees a partial pepper, and no writer replaces one.
+ */
 async function makePepperFile(folder: string, path: string, warn: (message: string) => void): Promise<string> {
   const temporary = `${path}.${process.pid}.${randomBytes(6).toString('hex')}`;
   try {
@@ -145,24 +147,24 @@ async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** Fingerprints of the peppers that keys of this store may be under. */
+/** Set with the fingerprints of the peppers in use by this store's keys. */
 const KNOWN = 'keys-peppers';
 const MAX_PEPPERS = 20;
 
 /**
- * Makes sure that this gateway has every pepper the store's keys are under, and notes the current one. A node with
- * another pepper would refuse every good key with 401, so it throws an Error that says what to do instead.
+ * Checks that this gateway has every pepper of the store's keys, and records the current one. A node with another
+ * pepper would refuse every valid key with 401, so this throws an Error with a hint.
  */
 export async function checkPeppers(sets: Sets, peppers: Peppers): Promise<void> {
   const known = await withStore(() => sets.list(KNOWN, { limit: MAX_PEPPERS }));
   if (known.some((id) => !peppers.find(id))) throw mismatch();
   if (known.includes(peppers.current.id)) return;
-  // The bound lets one of two new nodes in: the other finds the set full, that is, a pepper that it has not seen.
+  // The bound admits one of two new nodes. The other one finds the set full, with a pepper that it has not seen.
   const outcome = await withStore(() => sets.add(KNOWN, peppers.current.id, known.length + 1));
   if (outcome === 'full') throw mismatch();
 }
 
-/** Makes the current pepper the only one; keys under others stop working. Returns how many peppers were dropped. */
+/** Makes the current pepper the only one; keys under others stop working. Returns the number of dropped peppers. */
 export async function acceptPepper(sets: Sets, peppers: Peppers): Promise<number> {
   const known = await withStore(() => sets.list(KNOWN, { limit: MAX_PEPPERS }));
   const foreign = known.filter((id) => !peppers.find(id));

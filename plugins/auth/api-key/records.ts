@@ -11,115 +11,120 @@ import {
 import type { Role, Scope } from '../../policies/kit/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 
-/** What a key allows. Times are Unix milliseconds, money is nano-dollars; an absent field sets no limit. */
+/** Limits of a key. Times are Unix milliseconds, money is nano-dollars; an absent field sets no limit. */
 export interface KeyLimits {
   readonly name: string;
   readonly expiresAt?: number;
   readonly plan?: string;
   readonly models?: readonly string[];
   readonly providers?: readonly string[];
-  /** Tools that a vendor runs with the operator's account; none unless set, but those of its plan. */
+  /** Vendor-run tools on the operator's account; default: those of its plan alone. */
   readonly serverTools?: readonly string[];
   readonly rpm?: number;
   readonly tpm?: number;
   readonly budget?: number;
   readonly budgets?: readonly BudgetRule[];
-  /** Where it may be used from: addresses and networks, as `10.0.0.0/8`. */
+  /** Addresses and networks from which it may be used, such as `10.0.0.0/8`. */
   readonly addresses?: readonly string[];
-  /** What its calls are booked under, as `team=search`. */
+  /** Tags of its calls, such as `team=search`. */
   readonly tags?: readonly string[];
 }
 
-/** What makes a key an operator's: the scopes of the role, and those that it names. */
+/** Rights of an operator's key: the scopes of the role, and the listed ones. */
 export interface KeyRights {
   readonly role?: Role;
   readonly scopes?: readonly Scope[];
 }
 
-/** Whether a key is an operator's. */
+/** True for an operator's key. */
 export function isOfOperator({ role, scopes }: KeyRights): boolean {
   return (role ?? scopes) !== undefined;
 }
 
-/** One stored key. Never changed once written; what happens to it later is written beside it. */
+/** Stored key. Immutable; later changes are stored in separate documents. */
 export interface KeyRecord extends KeyLimits, KeyRights {
   readonly version: 1;
   readonly id: string;
   readonly userId: string;
   readonly account: string;
-  /** Hex of the HMAC of the whole key. */
+  /** Hex of the HMAC of the full key. */
   readonly hash: string;
-  /** Which pepper the hash is under. */
+  /** Pepper of the hash. */
   readonly pepperId: string;
   readonly createdAt: number;
-  /** The first key of those that replaced one another, whose limits and budget this one shares; absent for that key itself. */
+  /**
+   * First of several keys that replaced one another, with which this one shares limits and budget; absent for the first
+   * key itself.
+   */
   readonly limitsId?: string;
-  /** What its user may use over all keys. */
+  /** Limits of its user over all keys. */
   readonly userLimits?: UserLimits;
 }
 
-/** What the limits and the budget of a key are counted under. */
+/** Id under which a key's limits and budget are counted. */
 export function limitsIdOf({ id, limitsId }: KeyRecord): string {
   return limitsId ?? id;
 }
 
-/** What operators made of a key: the limits in place of those it was made with, and whether it is blocked. */
+/** Changes by operators: limits that replace the original ones, and blocking. */
 export interface KeyEdit {
   readonly limits: KeyLimits;
-  /** Unix milliseconds; absent for a key that is not blocked. */
+  /** Unix milliseconds; absent if the key is not blocked. */
   readonly blockedAt?: number;
   readonly blockReason?: string;
 }
 
-/** A record with what happened to it since. */
+/** Record with its later changes. */
 export interface StoredKey {
-  /** With the limits that hold now. */
+  /** Record with the current limits. */
   readonly record: KeyRecord;
-  /** How often operators changed it. */
+  /** Number of changes by operators. */
   readonly version: number;
   readonly blockedAt?: number;
   readonly blockReason?: string;
   readonly revokedAt?: number;
-  /** The end of the overlap, when the key was rotated. */
+  /** End of the overlap, if the key was rotated. */
   readonly retiredAt?: number;
-  /** The record's own expiry, or the end of the overlap when the key was rotated. */
+  /** Expiry of the record, or end of the overlap if the key was rotated. */
   readonly expiresAt?: number;
 }
 
 /**
- * The documents of keys. A key, its revocation and its retirement are three documents, each written by one operation
- * alone: no operation reads a document, changes it and writes it back, so none can undo what another did meanwhile. What
- * operators change of a key is a record of its own, whose changes come one after the other.
+ * Documents of keys. A key, its revocation and its retirement are three documents, each written by a single operation.
+ * No operation reads, changes and writes back a document, so none can undo a concurrent one. Changes by operators are a
+ * separate record with serialized updates.
  */
+type RecordsApi = Pick<PluginApi, 'keyv' | 'log'> & { readonly books: Pick<PluginApi['books'], 'records'> };
+
 export interface KeyRecords {
   find(id: string): Promise<StoredKey | undefined>;
   add(record: KeyRecord): Promise<void>;
   remove(id: string): Promise<void>;
   revoke(key: StoredKey, now: number): Promise<StoredKey>;
-  /** Gives a key an end, unless it has a sooner one. */
+  /** Sets the expiry of a key, except when it has an earlier one. */
   retire(key: StoredKey, expiresAt: number): Promise<void>;
-  /** Changes limits and blocking; with `expected` only from that version, else on top of what others changed. */
+  /** Changes limits and blocking; with `expected` only from that version, else on top of concurrent changes. */
   edit(key: StoredKey, make: (edit: KeyEdit) => KeyEdit, expected?: number): Promise<EditedKey>;
   markUsed(id: string, now: number): Promise<void>;
   lastUsed(id: string): Promise<number | undefined>;
-  /** Removes a key with all that was written beside it. */
+  /** Removes a key with all its documents. */
   erase(key: StoredKey): Promise<void>;
 }
 
-/** A key before and after a change. */
+/** Key before and after a change. */
 export interface EditedKey {
   readonly before: StoredKey;
   readonly after: StoredKey;
 }
 
-/** Revoked and expired keys are told apart from unknown ones for this long. */
+/** Time for which revoked and expired keys are distinguished from unknown ones. */
 const REMEMBER_MS = 400 * 86_400_000;
 
-export function createRecords(api: Pick<PluginApi, 'keyv' | 'log' | 'records'>): KeyRecords {
+export function createRecords(api: RecordsApi): KeyRecords {
   const { edits, keys, revoked, retired, used } = openDocuments(api);
   return {
     async find(id) {
-      // Not `getMany`: over an adapter without one, Keyv turns a failed read into "absent", and a revocation into nothing.
+      // Not `getMany`: over an adapter without it, Keyv turns a failed read into "absent", and would lose a revocation.
       const [value, revocation, retirement, edit] = await withStore(() =>
         Promise.all([keys.get(id), revoked.get(id), retired.get(id), edits.find(id)]),
       );
@@ -161,16 +166,16 @@ export function createRecords(api: Pick<PluginApi, 'keyv' | 'log' | 'records'>):
 
     async erase({ record: { id }, version }) {
       if (version > 0) await edits.change(id, () => ({ limits: { name: '' } }));
-      // The key first: without it nobody reads the others.
+      // Delete the key first: without it the other documents are never read.
       for (const documents of [keys, revoked, retired, used]) await withStore(() => documents.delete(id));
     },
   };
 }
 
-/** Where each document is. */
-function openDocuments(api: Pick<PluginApi, 'keyv' | 'records'>) {
+/** Opens the documents. */
+function openDocuments(api: Omit<RecordsApi, 'log'>) {
   return {
-    edits: api.records<KeyEdit>('key-edits'),
+    edits: api.books.records<KeyEdit>('key-edits'),
     keys: api.keyv('keys'),
     revoked: api.keyv<{ at: number }>('keys-revoked'),
     retired: api.keyv<{ at: number }>('keys-retired'),
@@ -185,7 +190,8 @@ async function editKey(
   expected?: number,
 ): Promise<EditedKey> {
   const { id } = record;
-  // A key with an end is kept for a time after that, and the end may be another now, or none: kept for ever from here on.
+  // A key with an expiry is deleted some time after it. The expiry may have changed or been removed, so the key is
+  // stored without a time limit from here on.
   const value = await withStore(() => keys.get(id));
   if (value !== undefined) await writeStore(() => keys.set(id, value));
   const changed = await edits.change(id, (edit) => make(edit ?? { limits: limitsOf(record) }), expected);
@@ -196,7 +202,7 @@ async function editKey(
   };
 }
 
-/** Whether a key works no more. */
+/** True if a key is no longer valid. */
 export function isEnded({ revokedAt, expiresAt }: StoredKey, now: number): boolean {
   return revokedAt !== undefined || (expiresAt !== undefined && expiresAt <= now);
 }
@@ -218,7 +224,7 @@ function joinKey(
   };
 }
 
-/** What a key may, apart from whose it is. */
+/** Limits of a key, without its owner. */
 export function limitsOf(record: KeyRecord): KeyLimits {
   const { name, expiresAt, plan, models, providers, serverTools, rpm, tpm, budget, budgets, addresses, tags } = record;
   return {
@@ -240,20 +246,23 @@ function isEdit(value: KeyEdit | undefined): boolean {
   return isObject(value) && isObject(value.limits) && typeof value.limits.name === 'string';
 }
 
-/** When it happened. A damaged document still says that it did: the key was revoked, or retired, long ago. */
+/**
+ * Time of the event. A damaged document still means that it happened: the key then counts as revoked or retired long
+ * ago.
+ */
 function readTime(document: { at: number } | undefined): number | undefined {
   // oxlint-disable-next-line typescript/no-unnecessary-condition -- a store returns what was once written
   if (document === undefined || document === null) return undefined;
   return typeof document.at === 'number' ? document.at : 0;
 }
 
-/** A key that may still work is kept for ever; one with an end is kept long enough to say that it ended. */
+/** A key that may be valid is stored without a time limit; one with an expiry long enough to report that it ended. */
 function lifetime(expiresAt: number | undefined, now: number): number | undefined {
   if (expiresAt === undefined || expiresAt === Infinity) return undefined;
   return Math.max(expiresAt - now, 0) + REMEMBER_MS;
 }
 
-/** A document that is not a key (damaged, or written by something else) denies, and is told to the operator. */
+/** Denies access for a document that is not a key (damaged, or written by another program), and logs it. */
 function readRecord(value: unknown, id: string, log: Log): KeyRecord | undefined {
   if (value === undefined || value === null) return undefined;
   const record = value as KeyRecord;
@@ -273,7 +282,7 @@ function refuseDamaged(id: string, log: Log): undefined {
   log.error({ keyId: id }, 'The stored document of an API key is damaged; the key is rejected.');
 }
 
-/** Runs a store operation; whatever it throws becomes `store_unavailable`: unknown is never absent. */
+/** Runs a store operation; turns every error into `store_unavailable`: a failed read never counts as absent. */
 export async function withStore<T>(operation: () => Promise<T>): Promise<T> {
   try {
     return await operation();
@@ -283,7 +292,7 @@ export async function withStore<T>(operation: () => Promise<T>): Promise<T> {
   }
 }
 
-/** As {@link withStore}, for writes that resolve with false when they were not done. */
+/** Like {@link withStore}, for writes that resolve with false if they were not done. */
 async function writeStore(operation: () => Promise<boolean>): Promise<void> {
   if (!(await withStore(operation))) throw unavailable(undefined);
 }

@@ -16,7 +16,7 @@ import type { KeyLimits } from './records.ts';
 const LIST = { minItems: 1, maxItems: 100, items: { type: 'string', minLength: 1, maxLength: 200 } } as const;
 const RATE = { type: ['integer', 'null'], minimum: 1, maximum: 1_000_000_000 } as const;
 
-/** The body of `POST /api/core/api_keys/create`; null is the same as leaving a field out. */
+/** Body of `POST /api/core/api_keys/create`; null is the same as an omitted field. */
 export const CREATE_BODY = {
   type: 'object',
   additionalProperties: false,
@@ -52,7 +52,7 @@ export const CREATE_BODY = {
   },
 } as const;
 
-/** What operators may say of a key beside what its user may. */
+/** Fields that operators may set in addition to those of the key’s user. */
 export const OPERATORS_BODY = {
   ...CREATE_BODY,
   properties: {
@@ -66,10 +66,10 @@ export const OPERATORS_BODY = {
   },
 } as const;
 
-/** What a caller wants of a new key. */
+/** Request for a new key. */
 export type KeyRequest = PluginConfig<typeof OPERATORS_BODY>;
 
-/** Reads a validated request body; throws `invalid_request` for a time that is past or an amount that is none. */
+/** Reads a validated request body; throws `invalid_request` for a past time or an invalid amount. */
 export function readKeyRequest(body: KeyRequest | undefined, now: number): KeyLimits {
   const { name, expires_at, budget_usd, ...rest } = body ?? {};
   return {
@@ -90,7 +90,7 @@ export function readKeyRequest(body: KeyRequest | undefined, now: number): KeyLi
   };
 }
 
-/** The limits that fields of a request set. */
+/** Limits by request field. */
 const LIMIT_OF: Readonly<Record<keyof KeyRequest, keyof KeyLimits>> = Object.freeze({
   name: 'name',
   expires_at: 'expiresAt',
@@ -106,14 +106,14 @@ const LIMIT_OF: Readonly<Record<keyof KeyRequest, keyof KeyLimits>> = Object.fre
   tags: 'tags',
 });
 
-/** A change of a key's limits: what the request names is set, or taken away where it is null; the rest stays. */
+/** Change of a key's limits: fields of the request are set, or removed if null; others stay. */
 export interface LimitsChange {
-  /** What is set, to be checked against the configuration. */
+  /** New values, to be checked against the configuration. */
   readonly set: KeyLimits;
   apply(limits: KeyLimits): KeyLimits;
 }
 
-/** Reads a validated change; throws as {@link readKeyRequest}. */
+/** Reads a validated change; throws like {@link readKeyRequest}. */
 export function readKeyChange(body: KeyRequest, now: number): LimitsChange {
   const set = readKeyRequest(body, now);
   const named = new Set<string>(
@@ -155,7 +155,7 @@ function readBudget(amount: string | number): number {
     const budget = parseUsd(amount);
     if (budget >= 0) return budget;
   } catch {
-    // Refused below: every amount that is none gets the same sentence.
+    // Rejected below: every invalid amount has the same message.
   }
   throw new GatewayError(
     'invalid_request',
@@ -164,7 +164,7 @@ function readBudget(amount: string | number): number {
   );
 }
 
-/** Sorted, so that two keys with the same tags are booked alike. Which there may be, the configuration says. */
+/** Sorts tags, so that keys with the same tags are charged alike. The configuration defines the allowed ones. */
 function readTags(tags: readonly string[]): readonly string[] {
   const names = tags.map(tagName);
   const again = names.find((name, at) => names.indexOf(name) !== at);
@@ -176,15 +176,15 @@ function readTags(tags: readonly string[]): readonly string[] {
   throw new GatewayError('invalid_request', reason, { param: 'tags' });
 }
 
-/** Options as commander reads them. */
+/** Options in commander's form. */
 type Options = CommandInput['options'];
 
-/** As the API takes them. */
+/** Same limit as in the API. */
 const MAX_NAME = 100;
 const MAX_LIST = 100;
 const MAX_ENTRY = 200;
 
-/** What a key may, as options of the command line. */
+/** Command line options for a key's limits. */
 export const LIMIT_OPTIONS: readonly CommandOption[] = Object.freeze([
   { flags: '--name <text>', summary: 'purpose of the key' },
   { flags: '--expires <when>', summary: 'a duration such as 30d, or a date-time' },
@@ -200,7 +200,7 @@ export const LIMIT_OPTIONS: readonly CommandOption[] = Object.freeze([
   { flags: '--tag <list>', summary: 'tags of its calls: team=search,project=x' },
 ]);
 
-/** The options as a request of the API; null for what is not given. */
+/** Converts the options to an API request; null for omitted ones. */
 export function readLimitOptions(options: Options, now: number): KeyRequest {
   const expires = textOf(options, 'expires');
   return {
@@ -233,7 +233,7 @@ function readBudgetsOption(options: Options): NonNullable<KeyRequest['budgets']>
   throw wrongOption('--budgets', 'must have the form day=2,month=20@Europe/Berlin');
 }
 
-/** A duration from now, or a date-time as the API takes it. */
+/** Reads a duration from now, or a date-time as in the API. */
 function readExpiryOption(text: string, now: number): string {
   if (text.includes('T')) return text;
   try {
@@ -260,15 +260,15 @@ function readCount(options: Options, name: string): number | undefined {
   throw wrongOption(`--${name}`, 'must be a whole number of at least 1');
 }
 
-/** The error for an option that is not valid. */
+/** Creates the error for an invalid option. */
 export function wrongOption(flag: string, reason: string): GatewayError {
   return new GatewayError('invalid_request', `${flag} ${reason}.`, { param: flag });
 }
 
-/** What nobody sees in a list: control characters, marks of direction, zero-width and other ignorable characters. */
+/** Characters invisible in a list: control characters, direction marks, zero-width and other ignorable characters. */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
 
-/** Refuses an id that reads as somebody else's. */
+/** Rejects an id that could be mistaken for another one. */
 export function refuseHidden(param: string, id = ''): void {
   const hidden = HIDDEN.exec(id)?.[0].codePointAt(0);
   if (hidden === undefined) return;

@@ -17,7 +17,7 @@ import { type Keyring, mapKeys, type Owner } from './manage-keys.ts';
 import { type KeyLimits, limitsOf, type StoredKey } from './records.ts';
 import { CREATE_BODY, type KeyRequest, readKeyRequest } from './request.ts';
 
-/** The permission that a token needs; the jwt plugin says which claim value gives it. */
+/** Permission that a token needs; the jwt plugin maps a claim value to it. */
 const PERMISSION = 'keys:write';
 const PATH = '/api/core/api_keys';
 const HOUR_MS = 3_600_000;
@@ -54,21 +54,21 @@ const LIST_QUERY = {
   },
 } as const;
 
-/** What the handlers work with. */
+/** Dependencies of the handlers. */
 interface Deps {
   readonly keyring: Keyring;
   readonly counters: Counters;
   readonly creationsPerHour: number;
-  /** Throws for a plan, a provider or a model that there is not. */
+  /** Throws for an unknown plan, provider or model. */
   readonly check: (limits: KeyLimits) => Promise<void>;
-  /** Writes down what users do with their keys. A user gets the key also when that fails, which the log says. */
+  /** Records users' changes of their keys. A failure is logged, and the user still gets the key. */
   readonly note: (ctx: RouteContext<unknown>, action: string, info: ApiKeyInfo, from?: string) => Promise<void>;
 }
 
 /** Registers the four routes of key management. */
 export function registerRoutes(api: PluginApi, parts: Omit<Deps, 'counters' | 'note'>): void {
   const note: Deps['note'] = (ctx, action, info, from) =>
-    api
+    api.operators
       .audit({
         ...{ actor: auditActor(ctx), action, subject: from ?? info.prefix },
         after: from === undefined ? shownInAudit(info) : { successor: info.prefix },
@@ -135,7 +135,7 @@ async function createKey(ctx: RouteContext<KeyRequest | undefined>, deps: Deps):
 
 async function listKeys(ctx: RouteContext, { keyring }: Deps): Promise<void> {
   const { userId } = ctx.state.principal;
-  // As the validator saw it: of a name that came twice, Koa's own `ctx.query` also has the value that was not checked.
+  // Same value as seen by the validator: for a repeated name, Koa's `ctx.query` also contains the unchecked one.
   const { after, limit = '20' } = Object.fromEntries(new URLSearchParams(ctx.querystring));
   const last = after === undefined ? undefined : await findOwn(keyring, after, userId, 'after');
   const page = { limit: Number(limit), ...(last && { after: last.record }) };
@@ -147,7 +147,7 @@ async function revokeKey(ctx: RouteContext<PluginConfig<typeof DELETE_BODY>>, { 
   const key = await findOwn(keyring, ctx.state.body.id, ctx.state.principal.userId, 'id');
   const revoked = await keyring.revoke(key, Date.now());
   const info = await keyring.describe(revoked);
-  // Deleting twice is no change.
+  // Deleting again is not a change.
   if (key.revokedAt === undefined) await note(ctx, 'key.revoke', info);
   respond(ctx, { message: `The API key ${prefixOf(key.record.id)} is revoked.`, api_key_info: info });
 }
@@ -156,7 +156,7 @@ async function rotateKey(ctx: RouteContext<PluginConfig<typeof ROTATE_BODY>>, de
   const now = Date.now();
   const { principal, body } = ctx.state;
   const old = await findOwn(deps.keyring, body.id, principal.userId, 'id');
-  // A token that names no plan may hand on the old key's, one that names no tools those of the old key.
+  // A token without a plan may pass on that of the old key; the same applies to tools.
   const { plan = old.record.plan, serverTools = old.record.serverTools } = principal;
   const creator = { ...principal, ...omitUndefined({ plan, serverTools }) };
   const { tags } = old.record;
@@ -181,7 +181,7 @@ function ownerOf(principal: Principal): Owner {
   return { userId, account, ...omitUndefined({ userLimits: userLimitsOf(principal) }) };
 }
 
-/** What a token says of rates and budget is its user's over all keys, however many the user makes. */
+/** Rates and budget of a token apply to its user over all keys, however many there are. */
 function userLimitsOf({ rpm, tpm, budget }: Principal): UserLimits | undefined {
   const limits = omitUndefined({ rpm, tpm, budget });
   return Object.keys(limits).length > 0 ? limits : undefined;
@@ -192,7 +192,7 @@ function respond(ctx: RouteContext, body: object): void {
   ctx.body = body;
 }
 
-/** Another user's key is told like one that never was. */
+/** Another user's key is reported like an unknown one. */
 async function findOwn(keyring: Keyring, reference: string, userId: string, param: string): Promise<StoredKey> {
   const id = readKeyId(reference);
   const key = id === undefined ? undefined : await keyring.find(id);
@@ -202,7 +202,7 @@ async function findOwn(keyring: Keyring, reference: string, userId: string, para
   });
 }
 
-/** Revoked keys stay in the store, so making and deleting them without end would fill it. */
+/** Limits creations: revoked keys stay in the store, so endless creation and deletion would fill it. */
 export async function countCreation(
   { counters, creationsPerHour: limit }: Pick<Deps, 'counters' | 'creationsPerHour'>,
   userId: string,

@@ -9,7 +9,7 @@ import type { KeyRecord, KeyRecords, StoredKey } from './records.ts';
 const STATES = ['active', 'blocked', 'expired', 'revoked'] as const;
 const WORD = { type: 'string', minLength: 1, maxLength: 256 } as const;
 
-/** What a list of keys may be narrowed by, beside the user. */
+/** Filters for a list of keys, in addition to the user. */
 export const SEARCH_FILTERS = {
   name: { ...WORD, description: 'Keys whose name contains this text, case-insensitive.' },
   tag: { ...WORD, description: 'Keys with this tag, such as `team=search`.' },
@@ -29,14 +29,14 @@ export const SEARCH_OPTIONS: readonly CommandOption[] = [
 export const SEARCH_NOTE =
   'With a filter, one request checks a limited number of keys. A page that is not full may have a `next`.';
 
-/** How many keys one request looks at, how much CPU it takes for that, and how many of them are read at once. */
+/** Limits of one request: keys scanned, CPU, and keys read concurrently. */
 const MAX_SCANNED = 2000;
 const MOST_CPU_MS = 25;
 const AT_ONCE = 100;
 
 type Filters = Readonly<Record<string, unknown>>;
 
-/** A page of the keys that filters let through, oldest first; `next` is the key where the next page goes on. */
+/** Page of the keys that match the filters, oldest first; `next` is the key at which the next page starts. */
 export async function searchKeys(
   keyring: Pick<Keyring, 'list'>,
   filters: Filters,
@@ -64,7 +64,7 @@ export async function searchKeys(
     scanned += size;
     if (!hasMore || keys.length === 0) return { keys: found, next: undefined };
     if (scanned >= MAX_SCANNED || isSpent()) return { keys: found, next: last?.id };
-    // A store may answer at once: what else waits comes first.
+    // A store may reply synchronously: let other work run first.
     await setImmediate();
   }
 }
@@ -96,7 +96,7 @@ interface Parts {
   readonly records: Pick<KeyRecords, 'erase'>;
 }
 
-/** The keys of a user, and those that were revoked before. */
+/** Personal data of a user: keys, including revoked ones. */
 export function personalKeys({ keyring, index, records }: Parts): readonly PersonalData[] {
   const walk = async (userId: string, look: (key: StoredKey) => Promise<boolean>): Promise<number> => {
     let count = 0;
@@ -108,7 +108,7 @@ export function personalKeys({ keyring, index, records }: Parts): readonly Perso
     }
   };
   const erase = async (key: StoredKey): Promise<void> => {
-    // Revoked first: this node forgets it at once.
+    // Revoke it first, so that this node drops it at once.
     await keyring.revoke(key, Date.now());
     await records.erase(key);
     await index.forget(key.record);

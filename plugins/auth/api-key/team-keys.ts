@@ -46,13 +46,13 @@ const ISSUED_ONCE = { 200: { description: 'The new key; it is shown only once.',
 
 interface Parts {
   readonly keyring: Keyring;
-  /** Throws for a plan, a provider or a model that there is not. */
+  /** Throws for an unknown plan, provider or model. */
   readonly check: (limits: KeyLimits) => Promise<void>;
-  /** Counts keys that are made, by who makes them; throws for too many in an hour. */
+  /** Counts creations of keys by maker; throws above the hourly limit. */
   readonly countCreation: (maker: string, now: number) => Promise<void>;
 }
 
-/** The keys with the tag of a team, for its owners. */
+/** Routes for owners: keys with the tag of their team. */
 export function registerTeamKeys(api: PluginApi, { keyring, check, countCreation }: Parts): void {
   const route = createTeamRoutes(api);
   route({
@@ -83,7 +83,7 @@ export function registerTeamKeys(api: PluginApi, { keyring, check, countCreation
       await check(requested);
       await countCreation(`team ${own.tag}`, now);
       const key = await keyring.create({ userId: user_id, account: accountOf(own) }, limits, now);
-      await api.audit({
+      await api.operators.audit({
         ...{ actor: auditActor(ctx), action: 'key.create', subject: key.info.prefix },
         after: shownInAudit(key.info),
       });
@@ -93,7 +93,7 @@ export function registerTeamKeys(api: PluginApi, { keyring, check, countCreation
   registerChanges(api, route, { keyring, countCreation });
 }
 
-/** Replaces and revokes keys of a team. */
+/** Routes that rotate and revoke keys of a team. */
 function registerChanges(
   api: PluginApi,
   route: ReturnType<typeof createTeamRoutes>,
@@ -114,7 +114,7 @@ function registerChanges(
       const key = await keyring.rotate(old, { limits, ...omitUndefined({ userLimits }) }, seconds * 1000, now);
       const prefix = prefixOf(old.record.id);
       const after = { successor: key.info.prefix, overlap_seconds: seconds };
-      await api.audit({ actor: auditActor(ctx), action: 'key.rotate', subject: prefix, after });
+      await api.operators.audit({ actor: auditActor(ctx), action: 'key.rotate', subject: prefix, after });
       const rest = seconds === 0 ? 'is revoked' : `remains valid for ${seconds} seconds`;
       send(ctx, {
         message: `API key rotated; ${prefix} ${rest}. Store the new key now; it is shown only once.`,
@@ -129,9 +129,9 @@ function registerChanges(
       const key = await findOwn(keyring, ctx.params['id'] ?? '', tag);
       refuseMore(ctx.state.principal, rightsOfKey(key.record), 'revoke a key');
       const info = await keyring.describe(await keyring.revoke(key, Date.now()));
-      // Revoking twice is no change.
+      // Revoking again is not a change.
       if (key.revokedAt === undefined)
-        await api.audit({
+        await api.operators.audit({
           ...{ actor: auditActor(ctx), action: 'key.revoke', subject: info.prefix },
           after: shownInAudit(info),
         });
@@ -149,7 +149,7 @@ function shown({ text, info }: Awaited<ReturnType<Keyring['create']>>) {
   return { api_key: text, api_key_info: info };
 }
 
-/** A key of others is told like one that never was. */
+/** A key of another team is reported like an unknown one. */
 async function findOwn(keyring: Pick<Keyring, 'find'>, reference: string, tag: string): Promise<StoredKey> {
   const id = readKeyId(reference);
   const key = id === undefined ? undefined : await keyring.find(id);
@@ -161,14 +161,19 @@ function accountOf({ tag, team }: OwnTeam): string {
   return team.account ?? tag;
 }
 
-/** Whose keys owners make: a key acts as its user, also where that has budgets and limits of its own. */
+/**
+ * Restricts the users for whom owners create keys: a key acts as its user, including the user's own budgets and limits.
+ */
 function refuseStranger(userId: string, { tag, team: { members = [] } }: OwnTeam): void {
   refuseHidden('user_id', userId);
   if (userId === tag || members.includes(userId) || members.includes('*')) return;
   throw beyondTeam('user_id', members.length === 0 ? `"${tag}" alone` : 'its members and itself');
 }
 
-/** Who has the successor of a key has all of the key: one that operators made with more is theirs to replace. */
+/**
+ * A successor has all rights of the key, so keys with more rights, created by operators, can only be rotated by
+ * operators.
+ */
 function refuseOperators({ record }: StoredKey, own: OwnTeam): void {
   const { tags = [], account, userId } = record;
   const isPlain = tags.length === 1 && account === accountOf(own) && !isOfOperator(record);
@@ -180,7 +185,7 @@ function refuseOperators({ record }: StoredKey, own: OwnTeam): void {
   refuseStranger(userId, own);
 }
 
-/** The limits of a key within those of its team; throws for more. */
+/** Restricts a key's limits to those of its team; throws if they exceed them. */
 function limitsWithin(wanted: KeyLimits, { tag, team }: OwnTeam): KeyLimits {
   const { plan } = wanted;
   if (plan !== undefined && !team.plans?.includes(plan))
@@ -189,7 +194,7 @@ function limitsWithin(wanted: KeyLimits, { tag, team }: OwnTeam): KeyLimits {
       team.plans ? team.plans.join(', ') : 'none; keys of the team have the plan of its account',
     );
   const { models, providers, server_tools: tools = [] } = team;
-  // What runs with the operator's account is had by those alone that ask for it.
+  // Tools on the operator's account are only granted on request.
   const serverTools = wanted.serverTools && tools;
   return { ...narrow(wanted, omitUndefined({ plan, models, providers, serverTools })), tags: [tag] };
 }

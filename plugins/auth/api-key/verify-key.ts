@@ -11,18 +11,19 @@ import { isOfOperator, type KeyRecords, type StoredKey } from './records.ts';
 
 export interface Verifier {
   /**
-   * Who holds this key: at once when it is in the cache, else as a promise. Throws `invalid_api_key`, `revoked_api_key`
-   * or `expired_api_key`, `permission_denied` for an address that is none of the key's, and `store_unavailable` when the store does not answer. A key that was right here before is always
-   * looked up, any other one only as often as `beforeLookup` lets it.
+   * Authenticates a key: synchronously from the cache, else as a promise. Throws `invalid_api_key`, `revoked_api_key`
+   * or `expired_api_key`, `permission_denied` for an address that the key does not allow, and `store_unavailable` if
+   * the store does not reply. A key verified here before is always looked up, any other one only as often as
+   * `beforeLookup` allows.
    */
   verify(request: Pick<AuthRequest, 'credential' | 'now' | 'address' | 'beforeLookup'>): Principal | Promise<Principal>;
-  /** The same for a key whose holder was proved in another way, by its id. */
+  /** Admits a key by its id, for a holder authenticated in another way. */
   admit(id: string, request: Pick<AuthRequest, 'now' | 'address'>): Promise<Principal>;
-  /** Makes this node read the store again: at once, also for look-ups that are under way. */
+  /** Makes this node read the store again: at once, also for look-ups in progress. */
   forget(id: string): void;
 }
 
-/** A request with the key that it is to open; without it the holder was proved in another way. */
+/** Request with a credential to verify; without one the holder was authenticated in another way. */
 type Presented = Pick<AuthRequest, 'now' | 'address'> & { readonly credential?: string };
 
 export function createVerifier(
@@ -30,12 +31,12 @@ export function createVerifier(
   readPeppers: () => Promise<Peppers>,
   onUse: (id: string, now: number) => void,
 ): Verifier {
-  /** Keys as the store had them a moment ago, and ids that it did not know. */
+  /** Recently read keys, and unknown ids. */
   const known = new LRUCache<string, CachedKey>(maxEntries(KNOWN_MAX));
   const unknown = new LRUCache<string, CachedKey>(maxEntries(UNKNOWN_MAX));
   const loader = createLoader(records, readPeppers, (key) => (key.stored ? known : unknown).set(key.id, key));
 
-  /** Only who holds the secret learns that a key is revoked or expired. */
+  /** Only the holder of the secret learns that a key is revoked or expired. */
   const accept = (key: CachedKey, { credential, now, address }: Presented): Principal => {
     if ((credential !== undefined && !matchesHash(key, credential)) || !key.principal) throw invalidKey();
     const { revokedAt, blockedAt, expiresAt } = key.stored ?? {};
@@ -62,7 +63,7 @@ export function createVerifier(
       const { credential, now } = request;
       const last = known.get(credential.slice(ID_START, ID_END));
       const key = ifFresh(last, KNOWN_MS, now);
-      // A credential that was verified before needs no look at its shape: only the same text has the same hash.
+      // A credential verified before needs no format check: only the same text has the same hash.
       if (key?.proof) return accept(key, request);
       const id = parseKey(credential)?.id;
       if (id === undefined) throw invalidKey();
@@ -83,11 +84,11 @@ export function createVerifier(
   };
 }
 
-/** The SHA-256 of the credential that is being checked. */
+/** SHA-256 of the credential in process. */
 const digest = Buffer.alloc(32);
 
 function matchesHash(key: CachedKey, credential: string): boolean {
-  // Written into bytes that are there already: a buffer of its own would cost more than the hash.
+  // Written into an existing buffer: a new one would cost more than the hash.
   digest.write(hash('sha256', credential, 'binary'), 'binary');
   if (key.proof) return timingSafeEqual(key.proof, digest);
   const pepper = key.stored && key.peppers.find(key.stored.record.pepperId);
@@ -98,39 +99,39 @@ function matchesHash(key: CachedKey, credential: string): boolean {
   return true;
 }
 
-/** Of a key that opens nothing here. */
+/** Error for a key that is not valid here. */
 export function invalidKey(): GatewayError {
   return new GatewayError('invalid_api_key', 'Invalid API key. Check that it is complete and belongs to this gateway.');
 }
 
-/** How old what the store said may be: every node sees a revocation after this at the latest, by itself. */
+/** Maximum age of cached store data: every node sees a revocation within this time. */
 const KNOWN_MS = 2000;
 const UNKNOWN_MS = 1000;
 const KNOWN_MAX = 20_000;
 const UNKNOWN_MAX = 2000;
 
-/** Compared with when there is no record, so that an unknown id takes the same steps as a wrong secret. */
+/** Compared if there is no record, so that an unknown id takes the same steps as a wrong secret. */
 const NO_HASH = Buffer.alloc(32);
 
-/** What the store said about an id. */
+/** Cached store data of an id. */
 interface CachedKey {
   readonly id: string;
   readonly readAt: number;
   readonly stored: StoredKey | undefined;
   readonly principal: Principal | undefined;
-  /** The stored hash; zeros for an id that the store did not know. */
+  /** Stored hash; zeros for an unknown id. */
   readonly hash: Buffer;
   readonly peppers: Peppers;
-  /** Absent for a key that may be used from everywhere. */
+  /** Absent for a key without address restrictions. */
   readonly isAllowedFrom: ((address: string) => boolean) | undefined;
-  /** SHA-256 of the credential that was verified, so that the next request need not be hashed with the pepper. */
+  /** SHA-256 of the verified credential, so that the next request needs no hash with the pepper. */
   proof: Buffer | undefined;
 }
 
 interface Loader {
-  /** Reads the store: once for all that need one id at the same time. */
+  /** Reads the store; concurrent reads of one id are merged. */
   load(id: string, now: number): Promise<CachedKey>;
-  /** A look-up of this id that is under way is not kept. */
+  /** Discards a look-up of this id in progress. */
   forget(id: string): void;
 }
 
@@ -173,7 +174,7 @@ function createLoader(
   };
 }
 
-/** A clock that was set back makes an entry old, never young. */
+/** After the clock was set back an entry counts as old, never as new. */
 function ifFresh(entry: CachedKey | undefined, maxAgeMs: number, now: number): CachedKey | undefined {
   const age = entry ? now - entry.readAt : -1;
   return age >= 0 && age < maxAgeMs ? entry : undefined;
@@ -190,7 +191,7 @@ function toPrincipal({ record, expiresAt }: StoredKey): Principal {
     account,
     keyId: id,
     keyName: name,
-    // What an operator begins with a key, such as a session, ends with it.
+    // The sessions of an operator's key end with it.
     ...(isOfOperator(record) && { ...rightsOfKey(record), ...omitUndefined({ expiresAt }) }),
     ...omitUndefined({
       plan,
@@ -210,13 +211,13 @@ const EVERY_MS = 60_000;
 const MAX_KEYS = 20_000;
 
 interface LastUsed {
-  /** Notes a use; returns at once, and writes at most once a minute and key. */
+  /** Records a use; returns at once, and writes at most once a minute per key. */
   touch(id: string, now: number): void;
   /** Resolves when everything is written. */
   flush(): Promise<void>;
 }
 
-/** Writes when a key was last used, in a document of its own and never in the way of a request. */
+/** Writes the time of a key's last use, in a separate document and without delaying a request. */
 export function createLastUsed(records: Pick<KeyRecords, 'markUsed'>, log: Log): LastUsed {
   const written = new LRUCache<string, number>(maxEntries(MAX_KEYS));
   const writing = new Set<Promise<void>>();

@@ -2,7 +2,7 @@ import { ROLE_MAP } from '../kit/role-map.ts';
 
 const CLAIM = { type: 'string', minLength: 1, maxLength: 200 } as const;
 
-/** The configuration of `auth.jwt`. */
+/** Configuration of `auth.jwt`. */
 export const CONFIG_SCHEMA = {
   type: 'object',
   required: ['issuer', 'audience'],

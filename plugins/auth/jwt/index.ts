@@ -34,7 +34,7 @@ import {
   readTolerance,
 } from './options.ts';
 
-/** What the routes of key management need; `auth.jwt.permission` says which word of a token gives it. */
+/** Permission for key management routes; `auth.jwt.permission` maps a word of a token to it. */
 const KEYS_WRITE = 'keys:write';
 const MAX_USER_LENGTH = 256;
 const CONTROL = /\p{Cc}|\p{Cs}/u;
@@ -44,14 +44,14 @@ type ClaimsConfig = Pick<
   'claims' | 'permission' | 'roleClaims' | 'roles' | 'permissionClaims' | 'userPrefix'
 >;
 
-/** A claim that does not say what it should; the message is for the log. */
+/** Invalid claim; the message is for the log. */
 export class ClaimError extends Error {
   override readonly name = 'ClaimError';
 }
 
 /**
- * Who a verified token stands for. A limit that is there but cannot be read throws a {@link ClaimError}: left out, it
- * would be no limit.
+ * Converts a verified token to a principal. An unreadable limit throws a {@link ClaimError}: ignoring it would remove
+ * the limit.
  */
 export function toPrincipal(payload: JWTPayload, config: ClaimsConfig): Principal {
   const { claims, userPrefix } = config;
@@ -80,7 +80,10 @@ export function toPrincipal(payload: JWTPayload, config: ClaimsConfig): Principa
   });
 }
 
-/** All words of the permission claims; the configured one counts as `keys:write`; the word `keys:write` itself does not, unless it is the configured one. */
+/**
+ * Reads all words of the permission claims. The configured one counts as `keys:write`; a literal `keys:write` is
+ * dropped, except when it is the configured one.
+ */
 function readPermissions(payload: JWTPayload, { permission, permissionClaims }: ClaimsConfig): readonly string[] {
   const found = new Set(wordsOfClaims(payload, permissionClaims));
   const allowed = found.has(permission);
@@ -89,7 +92,7 @@ function readPermissions(payload: JWTPayload, { permission, permissionClaims }: 
   return [...found];
 }
 
-/** User ids stay exactly as they are: two that differ in case or in Unicode form are two users. */
+/** User ids are not normalised: two that differ in case or Unicode form are two users. */
 function readName(payload: JWTPayload, claim: string): string | undefined {
   const value = readClaim(payload, claim);
   if (value === undefined || value === null) return undefined;
@@ -120,19 +123,19 @@ function readMoney(payload: JWTPayload, claim: string | undefined): number | und
     const amount = parseUsd(value as string | number);
     if (amount >= 0) return amount;
   } catch {
-    // Refused below.
+    // Rejected below.
   }
   throw new ClaimError(`the claim "${claim}" is not an amount of US dollars`);
 }
 
-/** A verified token is not verified again for this long. */
+/** Cache time of a verified token. */
 const REMEMBER_MS = 60_000;
 const MAX_REMEMBERED = 10_000;
 const MAX_TOKEN_LENGTH = 8192;
 /** Three base64url parts. */
 const SHAPE = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
 
-/** Types of a payload that say, in one provider's way or another's, that it is no access token. */
+/** Types of a payload that different providers use for tokens other than access tokens. */
 const OTHER_TYPES: ReadonlySet<unknown> = new Set(['ID', 'Refresh', 'Offline', 'Logout']);
 const ID_TOKEN_CLAIMS = ['at_hash', 'c_hash', 's_hash', 'events'];
 const ACCESS_TOKEN_TYPES: ReadonlySet<string | undefined> = new Set([undefined, 'jwt', 'at+jwt']);
@@ -145,8 +148,8 @@ interface Remembered {
 
 interface TokenVerifier {
   /**
-   * Who a token stands for; undefined when it names another issuer. Throws `invalid_token`, and `store_unavailable` when
-   * the keys to verify it with cannot be read. `now` is in Unix milliseconds.
+   * Verifies a token and returns its principal; undefined for another issuer. Throws `invalid_token`, and
+   * `store_unavailable` if the verification keys cannot be read. `now` is in Unix milliseconds.
    */
   verify(token: string, now: number): Principal | Promise<Principal | undefined>;
 }
@@ -157,7 +160,7 @@ export function createTokenVerifier(
   readPrincipal: (payload: JWTPayload) => Principal,
   log: Log,
 ): TokenVerifier {
-  // By the hash of the complete token: two tokens that begin alike have nothing in common.
+  // Keyed by the hash of the complete token: tokens with the same prefix are unrelated.
   const remembered = new LRUCache<string, Remembered>(maxEntries(MAX_REMEMBERED));
 
   const verifyAnew = async (token: string, digest: string, now: number): Promise<Principal | undefined> => {
@@ -187,7 +190,7 @@ export function createTokenVerifier(
   };
 }
 
-/** One sentence for every reason: what exactly was wrong is in the log, for the operator. */
+/** The same message for every reason: details are in the log, for the operator. */
 function invalidToken(): GatewayError {
   return new GatewayError(
     'invalid_token',
@@ -195,7 +198,7 @@ function invalidToken(): GatewayError {
   );
 }
 
-/** Spaces, padding and loose last bits would let one token have many spellings. */
+/** Spaces, padding and unused last bits would give one token many spellings. */
 function isCanonical(token: string): boolean {
   const parts = SHAPE.exec(token)?.slice(1);
   return parts?.every((part) => Buffer.from(part, 'base64url').toString('base64url') === part) ?? false;
@@ -226,14 +229,15 @@ function checkType({ protectedHeader, payload }: JWTVerifyResult, wanted: string
     throw new ClaimError(`tokens of the type "${typ}" are not accepted`);
   }
   const isOther = OTHER_TYPES.has(payload['typ']) || payload['token_use'] === 'id';
-  // A nonce belongs to the sign-in and so to an ID token; Keycloak's access tokens repeat it, and say that they are bearers.
+  // A nonce belongs to the sign-in and thus to an ID token. Keycloak's access tokens repeat it, but declare themselves
+  // bearers.
   const isOfSignIn = Object.hasOwn(payload, 'nonce') && payload['typ'] !== 'Bearer' && typ !== 'at+jwt';
   if (isOther || isOfSignIn || ID_TOKEN_CLAIMS.some((claim) => Object.hasOwn(payload, claim))) {
     throw new ClaimError('it is an ID, refresh or logout token, not an access token');
   }
 }
 
-/** Checks what jose leaves open. Returns when the token expires, in Unix milliseconds. */
+/** Checks claims that jose does not. Returns the token's expiry in Unix milliseconds. */
 function checkClaims({ exp, aud }: JWTPayload, options: JwtOptions): number {
   if (exp === undefined || !Number.isSafeInteger(exp) || exp <= 0) throw new ClaimError('exp is not a whole number');
   const named = typeof aud === 'string' ? [aud] : (aud ?? []);
@@ -245,12 +249,12 @@ function checkClaims({ exp, aud }: JWTPayload, options: JwtOptions): number {
   return exp * 1000;
 }
 
-/** Tokens of an identity provider: who a user is, what they may, and whether they may manage keys. */
+/** Tokens of an identity provider: the user, their limits, and the permission to manage keys. */
 export default definePlugin({
   name: 'jwt',
   kind: 'auth',
   apiVersion: 1,
-  // Its issuer says where its keys are.
+  // The issuer names the hosts of its keys.
   permissions: ['hosts'],
   credentials: ['token'],
   isCredential: (text) => SHAPE.test(text),
@@ -265,7 +269,7 @@ export default definePlugin({
     api.hook('authenticate', ({ credential, bearer, now }) =>
       bearer && isTokenShaped(credential) ? verifier.verify(credential, now) : undefined,
     );
-    // After all issuers had their turn: a token that none of them knows is a bad token, not a bad API key.
+    // Runs after all issuers: a token unknown to all of them is an invalid token, not an invalid API key.
     api.hook('authenticate', {
       order: 'post',
       handler({ credential, bearer }) {
@@ -276,7 +280,7 @@ export default definePlugin({
   },
 });
 
-/** What tokens are verified with. A file is read now, so that a bad one stops the start. */
+/** Opens the verification keys. A file is read now, so that an invalid one stops the start. */
 async function openKey(api: PluginApi, origin: KeyOrigin): Promise<Uint8Array | JWTVerifyGetKey> {
   if (origin.kind === 'secret') return origin.secret;
   const source = createKeySource({
@@ -285,17 +289,17 @@ async function openKey(api: PluginApi, origin: KeyOrigin): Promise<Uint8Array | 
     now: () => performance.now(),
   });
   if (origin.kind === 'file') await source.refresh();
-  // Read ahead of the first token, but never waited for: a provider that is down does not stop the start.
+  // Prefetch keys for the first token without waiting: an unavailable provider does not stop the start.
   else api.onReady(() => void source.refresh().catch(() => undefined));
   return source.getKey;
 }
 
-/** A JWT has three parts, an encrypted one five; nothing else that comes as a bearer has any. */
+/** A JWT has three parts, an encrypted one five; other bearer credentials have no dots. */
 function isTokenShaped(credential: string): boolean {
   return credential.indexOf('.') !== credential.lastIndexOf('.');
 }
 
-/** All that is wrong with a configuration. A file of keys is read; nothing is fetched. */
+/** Finds all problems of a configuration. Reads a key file, but fetches nothing. */
 function findProblems(config: JwtConfig, baseDir: string): Promise<readonly Problem[]> {
   return problemsOf(
     () => readOptions(config, baseDir),
@@ -308,7 +312,7 @@ function findProblems(config: JwtConfig, baseDir: string): Promise<readonly Prob
   );
 }
 
-/** Reads the public keys from where they are; throws an Error for the log when that cannot be done. */
+/** Reads the public keys from their origin; throws an Error for the log on failure. */
 export async function loadKeys(
   origin: Exclude<KeyOrigin, { kind: 'secret' }>,
   fetchBy: Fetch = fetch,
@@ -318,7 +322,7 @@ export async function loadKeys(
   return readKeySet(await fetchJson(url, fetchBy), url.href);
 }
 
-/** The keys of the file `jwksFile`; throws an {@link OptionError}. */
+/** Reads the keys of the file `jwksFile`; throws an {@link OptionError}. */
 async function readKeyFile(path: string): Promise<JSONWebKeySet> {
   try {
     return readKeySet(parseKeyFile(await readFile(path, 'utf8')), 'the file');

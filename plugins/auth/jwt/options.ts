@@ -8,19 +8,19 @@ import type { CONFIG_SCHEMA } from './config-schema.ts';
 
 export type JwtConfig = PluginConfig<typeof CONFIG_SCHEMA>;
 
-/** The bytes a secret needs for each algorithm with a shared one (RFC 7518, section 3.2). */
+/** Bytes of the shared secret by algorithm (RFC 7518, section 3.2). */
 const SHARED: Readonly<Record<string, number>> = Object.freeze({ HS256: 32, HS384: 48, HS512: 64 });
 
 const MAX_TOLERANCE_MS = 60_000;
 
-/** Where the keys that verify tokens come from. */
+/** Origin of the verification keys. */
 export type KeyOrigin =
   | { readonly kind: 'secret'; readonly secret: Uint8Array }
   | { readonly kind: 'file'; readonly path: string }
   | { readonly kind: 'jwks'; readonly url: URL }
   | { readonly kind: 'discovery'; readonly url: URL; readonly issuer: string };
 
-/** A checked configuration. */
+/** Checked configuration. */
 export interface JwtOptions {
   readonly issuer: string;
   readonly audiences: readonly string[];
@@ -28,11 +28,11 @@ export interface JwtOptions {
   readonly algorithms: readonly string[];
   readonly origin: KeyOrigin;
   readonly clockToleranceSeconds: number;
-  /** The only header `typ` taken, without `application/` and in lower case; undefined takes those of access tokens. */
+  /** Only accepted header `typ`, in lower case without `application/`; undefined accepts those of access tokens. */
   readonly typ: string | undefined;
 }
 
-/** A word without a claim, or a claim without a word, makes no operator: both are named, or neither. */
+/** Roles need both a claim and a word: a configuration sets both options, or neither. */
 export function checkRoles({ roleClaims, roles }: Pick<JwtConfig, 'roleClaims' | 'roles'>): void {
   if ((roleClaims === undefined) === (Object.keys(roles).length === 0)) return;
   const [wrong, missing] = roleClaims === undefined ? ['roles', 'roleClaims'] : ['roleClaims', 'roles'];
@@ -43,7 +43,7 @@ export function checkRoles({ roleClaims, roles }: Pick<JwtConfig, 'roleClaims' |
   );
 }
 
-/** Checks what a schema cannot say; throws an {@link OptionError}. */
+/** Checks rules beyond the schema; throws an {@link OptionError}. */
 export function readOptions(config: JwtConfig, baseDir: string): JwtOptions {
   checkRoles(config);
   const origin = readOrigin(config, baseDir);
@@ -58,12 +58,12 @@ export function readOptions(config: JwtConfig, baseDir: string): JwtOptions {
   };
 }
 
-/** `application/at+jwt` and `AT+JWT` are `at+jwt` (RFC 7515, section 4.1.9). */
+/** Normalises `application/at+jwt` and `AT+JWT` to `at+jwt` (RFC 7515, section 4.1.9). */
 export function normalizeTyp(typ: string): string {
   return typ.toLowerCase().replace(/^application\//, '');
 }
 
-/** Where a configuration says that keys come from; throws an {@link OptionError}. */
+/** Reads the origin of the keys from the configuration; throws an {@link OptionError}. */
 export function readOrigin(config: JwtConfig, baseDir: string): KeyOrigin {
   const { issuer, secret, jwksFile, jwksUri } = config;
   const given = Object.entries({ secret, jwksFile, jwksUri }).filter(([, value]) => value !== undefined);
@@ -115,7 +115,7 @@ function readAlgorithms(config: JwtConfig, origin: KeyOrigin): readonly string[]
   return algorithms;
 }
 
-/** Whole seconds; throws an {@link OptionError}. */
+/** Reads whole seconds; throws an {@link OptionError}. */
 export function readTolerance(text: string): number {
   const ms = parseDuration(text);
   if (ms <= MAX_TOLERANCE_MS) return Math.floor(ms / 1000);

@@ -7,29 +7,29 @@ const PERSON_COOKIE = 'tollgate-person';
 /** 256 random bits in base64url. */
 const VALUE = /^[\w-]{43}$/;
 
-/** A cookie of ours: its value is a random id. */
+/** Cookie of the gateway: its value is a random id. */
 export interface Cookie {
-  /** The value that a browser sent; undefined when it sent none of the right shape. Throws where it sent two. */
+  /** Reads the value; undefined if it is missing or malformed. Throws if the cookie was sent twice. */
   read(header: string | readonly string[] | undefined): string | undefined;
-  /** Whether the browser sent it in any shape. */
+  /** True if the browser sent it in any form. */
   isSent(header: string | readonly string[] | undefined): boolean;
-  /** The `set-cookie` header that sets it, or that removes it for undefined. */
+  /** Returns the `set-cookie` header that sets it, or removes it for undefined. */
   write(value: string | undefined, maxAgeMs?: number): string;
 }
 
 export interface Cookies {
-  /** Whose browser it is, once somebody signed in. */
+  /** Session of a signed-in person. */
   readonly session: Cookie;
-  /** Which browser began to sign in. */
+  /** Browser that started a sign-in. */
   readonly login: Cookie;
-  /** Who has just signed in there, operator or not, to approve the sign-in of a program; it goes to that page alone. */
+  /** Person who just signed in, operator or not, to approve the sign-in of a program; sent to that page alone. */
   readonly person: Cookie;
 }
 
 /**
- * Over https the cookies are `__Host-` ones: no other host, also none below the same domain, can set them, which is what fixes a
- * session on somebody. Such a cookie has the path `/`; it is a credential on the admin API alone all the same. On plain http, which
- * is this machine only, they go to the admin API alone.
+ * Over https the cookies have the prefix `__Host-`: no other host, not even a subdomain, can set them, which prevents
+ * session fixation. Such a cookie has the path `/`, but is accepted as a credential on the admin API alone. On plain
+ * http, which is limited to this machine, cookies are sent to the admin API alone.
  */
 export function createCookies(isSecure: boolean, basePath = ''): Cookies {
   const named = (base: string, path = '/api/core/admin'): Cookie => {
@@ -64,8 +64,8 @@ function valuesOf(header: string | readonly string[] | undefined, name: string):
 const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
- * Holds a request that a cookie came with to a page of this gateway, since a browser adds the cookie whoever makes it send the
- * request. Reading is free: no other page sees the response. Throws `permission_denied`.
+ * Rejects requests with a cookie from other origins, since a browser adds the cookie to any page's requests. Reads are
+ * allowed: no other page sees the response. Throws `permission_denied`.
  */
 export function refuseOtherOrigin({ method, headers }: Pick<AuthRequest, 'method' | 'headers'>, origin: string): void {
   if (SAFE.has(method)) return;
@@ -87,7 +87,7 @@ const ESCAPES: Readonly<Record<string, string>> = Object.freeze({
   "'": '&#39;',
 });
 
-/** Text as it may stand in a page for a browser, in attributes too. */
+/** Escapes text for HTML, attributes included. */
 export function escapeHtml(text: string): string {
   return text.replaceAll(/[&<>"']/g, (sign) => ESCAPES[sign] ?? '');
 }

@@ -1,16 +1,16 @@
 import { type Fetch, fetchJson, parseSafeUrl } from './fetch-json.ts';
 
-/** What an OpenID provider says of itself; only what is asked for is looked at. */
+/** Discovery document of an OpenID provider; only requested fields are checked. */
 export type DiscoveryDocument = Readonly<Record<string, unknown>>;
 
-/** Where an issuer's discovery document is (OpenID Connect Discovery, section 4.1). */
+/** URL of an issuer's discovery document (OpenID Connect Discovery, section 4.1). */
 export function discoveryUrl(issuer: URL): URL {
   const url = new URL(issuer);
   url.pathname = `${url.pathname.replace(/\/$/, '')}/.well-known/openid-configuration`;
   return url;
 }
 
-/** A discovery document that is the issuer's own (OpenID Connect Discovery, section 4.3). */
+/** Fetches a discovery document and checks its issuer (OpenID Connect Discovery, section 4.3). */
 export async function fetchDiscovery(url: URL, issuer: string, fetchBy: Fetch): Promise<DiscoveryDocument> {
   const document = (await fetchJson(url, fetchBy)) as DiscoveryDocument | null;
   if (document?.['issuer'] !== issuer) {
@@ -19,7 +19,7 @@ export async function fetchDiscovery(url: URL, issuer: string, fetchBy: Fetch): 
   return document;
 }
 
-/** An address that the document names; throws an Error, for the log, where it names none that may be asked. */
+/** Reads an endpoint of the document; throws an Error, for the log, if it is missing or unsafe. */
 export function readEndpoint(url: URL, document: DiscoveryDocument, name: string): URL {
   const value = document[name];
   const endpoint = typeof value === 'string' ? parseSafeUrl(value) : undefined;

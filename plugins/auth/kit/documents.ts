@@ -8,14 +8,14 @@ import {
 } from '../../../contract/index.ts';
 import { hashId } from './random-id.ts';
 
-/** Documents that end by themselves, on a store whose failures are never taken for absence. */
+/** Documents with an expiry, on a store whose failures never count as absence. */
 export interface Documents<T> {
   get(key: string): Promise<T | undefined>;
   set(key: string, value: T, ttlMs: number): Promise<void>;
   delete(key: string): Promise<void>;
 }
 
-/** Whatever the store throws becomes `store_unavailable`; so does a write that it did not make. */
+/** Turns every store error, and every write that was not done, into `store_unavailable`. */
 export function createDocuments<T>(keyv: Keyv<T>): Documents<T> {
   return {
     get: (key) => withStore(() => keyv.get(key)),
@@ -28,12 +28,15 @@ export function createDocuments<T>(keyv: Keyv<T>): Documents<T> {
   };
 }
 
-/** Documents that are booked under an account, in what it keeps in the store. */
+/** Documents that count towards an account's storage. */
 export interface KeptDocuments<T> extends Pick<Documents<T>, 'get' | 'delete'> {
   set(account: string, key: string, value: T, ttlMs: number): Promise<void>;
 }
 
-/** As {@link createDocuments}, within the bound of what each account keeps: those that were written least recently go, after all else that it keeps. */
+/**
+ * Like {@link createDocuments}, within the storage limit of each account: the least recently written documents are
+ * evicted, after everything else that the account stores.
+ */
 export function createKeptDocuments<T>(kept: AccountDocuments, name: string): KeptDocuments<T> {
   const find = (key: string) =>
     withStore(() => kept.get<{ readonly account: string; readonly value: T }>(`${name}.${key}`));
@@ -54,20 +57,23 @@ export function createKeptDocuments<T>(kept: AccountDocuments, name: string): Ke
   };
 }
 
-/** Which documents are a user's: they are found without looking through those of all. */
+/** Index of a user's documents, found without scanning those of all. */
 export interface UserDocuments {
-  /** Notes a document until it ends; forgets those of the user that have ended, and removes by `remove` what is over {@link MOST}. */
+  /**
+   * Adds a document until its expiry; drops expired ones of the user, and removes those above {@link MOST} with
+   * `remove`.
+   */
   add(userId: string, key: string, endsAt: number, now: number, remove: (key: string) => Promise<void>): Promise<void>;
-  /** The keys of a user's documents, those that end first at the beginning; some may have ended. */
+  /** Keys of a user's documents by expiry, the first to expire first; some may have expired. */
   keys(userId: string): Promise<readonly string[]>;
-  /** For operators who erase a user: `read` and `remove` are of the documents. */
+  /** Personal data for erasing a user: `read` and `remove` apply to the documents. */
   personal(
     name: string,
     documents: { get(key: string): Promise<unknown>; delete(key: string): Promise<void> },
   ): PersonalData;
 }
 
-/** How many documents of one kind a user has; one more ends the one that would end first. */
+/** Maximum documents of one kind per user; one more removes the first to expire. */
 export const MOST = 100;
 const PAGE = 1000;
 const TIME_DIGITS = 9;
@@ -82,7 +88,7 @@ export function createUserDocuments(sets: Pick<Sets, 'add' | 'remove' | 'list'>,
       const known = await list(userId);
       const over = known.filter((member) => member < timeOf(now));
       for (const member of over) await withStore(() => sets.remove(setOf(userId), member));
-      // Those that end first end now.
+      // Remove the first to expire.
       for (const member of known.slice(over.length, Math.max(over.length, known.length - MOST + 1))) {
         await remove(keyOf(member));
         await withStore(() => sets.remove(setOf(userId), member));
@@ -109,7 +115,7 @@ export function createUserDocuments(sets: Pick<Sets, 'add' | 'remove' | 'list'>,
   };
 }
 
-/** Runs a store operation; whatever it throws becomes `store_unavailable`. */
+/** Runs a store operation; turns every error into `store_unavailable`. */
 export async function withStore<R>(operation: () => Promise<R>): Promise<R> {
   try {
     return await operation();

@@ -1,6 +1,6 @@
 import { isLoopback, OptionError, parseJson } from '../../../contract/index.ts';
 
-/** A URL that keys and tokens may be fetched from: over https, or on this machine; undefined for others. */
+/** Parses a URL that may supply keys and tokens: https, or http on this machine; undefined for others. */
 export function parseSafeUrl(text: string): URL | undefined {
   if (!URL.canParse(text)) return undefined;
   const url = new URL(text);
@@ -8,7 +8,10 @@ export function parseSafeUrl(text: string): URL | undefined {
   return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname)) ? url : undefined;
 }
 
-/** The option `publicUrl`: where browsers and programs find the gateway; `what` goes there. Throws an {@link OptionError}. */
+/**
+ * Reads the option `publicUrl`: the gateway's URL for browsers and programs; `what` names the use. Throws an {@link
+ * OptionError}.
+ */
 export function readPublicUrl(publicUrl: string, what: string, example: string): URL {
   const url = parseSafeUrl(publicUrl);
   if (url && url.pathname === '/' && url.search === '' && url.hash === '') return url;
@@ -22,18 +25,18 @@ export function readPublicUrl(publicUrl: string, what: string, example: string):
 const TIMEOUT_MS = 5000;
 const MAX_BYTES = 1024 * 1024;
 
-/** The platform's, or `api.fetch`, which goes by the operator's proxy and certificates. */
+/** The platform's `fetch`, or `api.fetch`, which uses the operator's proxy and certificates. */
 export type Fetch = typeof fetch;
 
-/** What came back from an identity provider. */
+/** Response of an identity provider. */
 export interface Fetched {
   readonly status: number;
   readonly text: string;
 }
 
 /**
- * The JSON behind a URL, within five seconds and one MiB, without following redirects: keys come from where the operator
- * said, or not at all. Throws an Error that says what went wrong, for the log.
+ * Fetches JSON within five seconds and one MiB, without redirects: keys come from the configured address alone. Throws
+ * an Error with the reason, for the log.
  */
 export async function fetchJson(
   url: URL,
@@ -47,7 +50,7 @@ export async function fetchJson(
   return value;
 }
 
-/** What is behind a URL, whatever its status: with the same bounds, and without following redirects. */
+/** Fetches a URL with the same bounds and without redirects, and returns any status. */
 export async function fetchBounded(
   url: URL,
   fetchBy: Fetch,
@@ -62,7 +65,7 @@ export async function fetchBounded(
   return { status: response.status, text: await readBounded(response, url) };
 }
 
-/** Counts what comes out, not what `content-length` says: neither a lie nor compression gets past the bound. */
+/** Counts received bytes, not `content-length`: neither a wrong header nor compression exceeds the bound. */
 async function readBounded(response: Response, url: URL): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;

@@ -1,30 +1,33 @@
-/** The page where a person approves that a program signs in as them. */
+/** Page on which a person approves the sign-in of a program. */
 export const DEVICE_PATH = '/device';
 
-/** What `openid` shares: the people who have just signed in for {@link DEVICE_PATH}, by the hash of what their browser has. */
+/**
+ * Name under which `openid` shares people who just signed in for {@link DEVICE_PATH}, by the hash of their browser's
+ * cookie.
+ */
 export const INTRODUCTIONS = 'introductions';
 
-/** How long a person has to approve, once they signed in. */
+/** Time for a person to approve after signing in. */
 export const INTRODUCTION_MS = 10 * 60_000;
 
-/** Who a person is, as the identity provider says. */
+/** Identity of a person, by the identity provider. */
 export interface IntroducedPerson {
   readonly userId: string;
-  /** What to call them; for people to read. */
+  /** Display name. */
   readonly name?: string;
-  /** Only one that the provider does not call unverified. */
+  /** Absent if the provider calls it unverified. */
   readonly email?: string;
-  /** All words of the claims that `openid` looks for roles in. */
+  /** All words of the claims in which `openid` looks for roles. */
   readonly words: readonly string[];
 }
 
-/** A person in one browser, who signed in for one page. */
+/** Person in one browser, signed in for one page. */
 export interface Introduction extends IntroducedPerson {
-  /** The path that the sign-in was for; it names the code that the person may approve. */
+  /** Path for which the person signed in; it contains the code that they may approve. */
   readonly returnTo: string;
 }
 
-/** Whether a sign-in is for that page: everybody whom the provider knows may come there, operator or not. */
+/** True for a sign-in to that page, which is open to everyone known to the provider, operator or not. */
 export function isForDevices(returnTo: string): boolean {
   return returnTo.split('?', 1)[0] === DEVICE_PATH;
 }

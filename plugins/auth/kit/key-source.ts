@@ -1,15 +1,15 @@
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
 import { GatewayError } from '../../../contract/index.ts';
 
-/** Clocks of a key source in milliseconds. */
+/** Timing of a key source in milliseconds. */
 export interface KeyTimes {
-  /** Keys older than this are read again, while they go on being used. */
+  /** Age after which keys are read again, while they stay in use. */
   readonly freshMs: number;
-  /** Keys older than this are not used: the provider may have withdrawn them. */
+  /** Age after which keys are no longer used: the provider may have withdrawn them. */
   readonly maxAgeMs: number;
-  /** A token with an unknown key id makes the keys be read again, but not sooner after the last time. */
+  /** Shortest interval between reads due to tokens with an unknown key id. */
   readonly cooldownMs: number;
-  /** After a failure the next attempt waits this long. */
+  /** Delay before the next attempt after a failure. */
   readonly retryMs: number;
 }
 
@@ -24,21 +24,21 @@ export interface KeySourceParts {
   load(): Promise<JSONWebKeySet>;
   /** Called with the error of every failed attempt. */
   onFailure(error: unknown): void;
-  /** Milliseconds of a clock that only goes forward. */
+  /** Milliseconds of a monotonic clock. */
   now(): number;
   readonly times?: Partial<KeyTimes>;
 }
 
 export interface KeySource {
-  /** Finds the key for a token's header, for `jwtVerify`. Throws `store_unavailable` when there are no keys to look in. */
+  /** Finds the key for a token's header, for `jwtVerify`. Throws `store_unavailable` if no keys are available. */
   readonly getKey: JWTVerifyGetKey;
-  /** Reads the keys now; rejects with what went wrong. */
+  /** Reads the keys now; rejects with the reason of a failure. */
   refresh(): Promise<void>;
 }
 
 /**
- * Public keys that are read on first use and kept: one read at a time however many tokens wait, new keys picked up when
- * a token names them, old ones used for an hour while the provider cannot be reached. No timer runs.
+ * Public keys, read on first use and cached. Concurrent tokens share one read, and an unknown key id causes a new one.
+ * Old keys stay in use for an hour while the provider is unreachable. Uses no timer.
  */
 export function createKeySource({ load, onFailure, now, times }: KeySourceParts): KeySource {
   const { freshMs, maxAgeMs, cooldownMs, retryMs } = { ...KEY_TIMES, ...times };
@@ -61,7 +61,7 @@ export function createKeySource({ load, onFailure, now, times }: KeySourceParts)
     return running;
   };
 
-  /** As `refresh`, for callers who wait: not again right after a failure, and with an error that may be shown. */
+  /** Like `refresh`, for waiting callers: not again right after a failure, and with a public error. */
   const refreshOrRefuse = async (): Promise<void> => {
     if (!running && now() - failedAt < retryMs) throw unavailable(undefined);
     try {
@@ -73,7 +73,7 @@ export function createKeySource({ load, onFailure, now, times }: KeySourceParts)
 
   const refreshInBackground = (): void => {
     if (running || now() - failedAt < retryMs) return;
-    void refresh().catch(() => undefined); // `onFailure` was called
+    void refresh().catch(() => undefined); // reported by `onFailure`
   };
 
   const usable = async (): Promise<JWTVerifyGetKey> => {
@@ -93,7 +93,7 @@ export function createKeySource({ load, onFailure, now, times }: KeySourceParts)
         const isKnown = !(error instanceof errors.JWKSNoMatchingKey);
         if (isKnown || (current && now() - current.readAt < cooldownMs)) throw error;
       }
-      // The key may be new: whether it is, is unknown until the keys have been read again.
+      // The key may be new: read the keys again to find out.
       await refreshOrRefuse();
       return (await usable())(header, token);
     },

@@ -1,4 +1,4 @@
-/** A claim by its full name (which may hold dots: `https://acme.example/plan`), else by the path it spells. */
+/** Reads a claim by its full name (which may contain dots: `https://acme.example/plan`), else as a path. */
 export function readClaim(payload: Readonly<Record<string, unknown>>, name: string): unknown {
   if (Object.hasOwn(payload, name)) return payload[name];
   return name.split('.').reduce<unknown>((value, part) => {
@@ -7,7 +7,7 @@ export function readClaim(payload: Readonly<Record<string, unknown>>, name: stri
   }, payload);
 }
 
-/** The texts of a list as they are, or the words of one text; undefined for what is neither. */
+/** Returns a list of texts unchanged, or splits one text into words; undefined for other values. */
 export function splitWords(value: unknown): readonly string[] | undefined {
   if (typeof value === 'string') return value.split(' ').filter(Boolean);
   if (!Array.isArray(value)) return undefined;

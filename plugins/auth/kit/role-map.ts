@@ -2,7 +2,7 @@ import type { Principal } from '../../../contract/index.ts';
 import { type Rights, ROLES, type Role, rightsOf, SCOPE_NAMES, type Scope } from '../../policies/kit/index.ts';
 import { readClaim, splitWords } from './read-claim.ts';
 
-/** The option that says which values of a claim make an operator: `{ llm-team: viewer, finance: [usage:read] }`. */
+/** Option that maps values of a claim to operator rights: `{ llm-team: viewer, finance: [usage:read] }`. */
 export const ROLE_MAP = {
   type: 'object',
   maxProperties: 100,
@@ -12,15 +12,15 @@ export const ROLE_MAP = {
   },
 } as const;
 
-/** Roles or scopes by the value of a claim. */
+/** Roles or scopes by claim value. */
 export type RoleMap = Readonly<Record<string, Role | readonly Scope[]>>;
 
-/** All words of some claims. */
+/** All words of these claims. */
 export function wordsOfClaims(claims: Readonly<Record<string, unknown>>, names: readonly string[]): readonly string[] {
   return names.flatMap((name) => splitWords(readClaim(claims, name)) ?? []);
 }
 
-/** What some words allow; those that the map does not have allow nothing. Of who may own teams the words are kept too: teams name them. */
+/** Rights of words; unknown words have none. For possible team owners the words are included, since teams name them. */
 export function rightsOfWords(words: readonly string[], roles: RoleMap): Rights & Pick<Principal, 'groups'> {
   const known = words.filter((word) => Object.hasOwn(roles, word));
   const rights = rightsOf(known.flatMap((word) => roles[word] ?? []));

@@ -1,14 +1,14 @@
-/** The least a secret for HMAC may have: as many bytes as SHA-256 gives. */
+/** Minimum bytes of an HMAC secret: the length of SHA-256. */
 const MIN_BYTES = 32;
 const MIN_DISTINCT = 10;
 
-/** Long enough not to turn up in a random base64 text by chance. */
+/** Long enough not to occur in random base64 text by chance. */
 const PLACEHOLDER =
   /secret|passw[o0]rd|passphrase|change[-_ ]?me|change[-_ ]?this|example|placeholder|replace|default|characters|string|sample|tollgate|your[-_ ]|qwerty|letmein|123456|really|security/i;
 
 /**
- * Why a text is no good as a shared secret, as the end of a sentence that begins with its name; undefined when nothing
- * speaks against it. A public secret that looks random cannot be distinguished from a private one.
+ * Reason why a text is too weak as a shared secret; undefined if none is found. It is the end of a sentence that begins
+ * with the secret's name. A published secret that looks random cannot be detected.
  */
 export function findSecretWeakness(secret: string): string | undefined {
   const bytes = Buffer.byteLength(secret);
@@ -20,7 +20,7 @@ export function findSecretWeakness(secret: string): string | undefined {
   return undefined;
 }
 
-/** A text is a repetition when it turns up in its own double before the end of its first copy. */
+/** A text is a repetition if it occurs in its own double before the end of the first copy. */
 function isRepetition(text: string): boolean {
   return `${text}${text}`.indexOf(text, 1) < text.length;
 }

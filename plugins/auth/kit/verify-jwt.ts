@@ -8,16 +8,16 @@ import {
   jwtVerify,
 } from 'jose';
 
-/** Signatures that only the holder of a private key can make. */
+/** Signature algorithms with a private key. */
 export const ASYMMETRIC: readonly string[] = Object.freeze(
   'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' '),
 );
 
 const MAX_KEYS = 100;
-/** 2048 bits in base64url, with a leading zero byte or without. */
+/** 2048 bits in base64url, with or without a leading zero byte. */
 const MIN_RSA_LENGTH = 342;
 
-/** The keys that may verify a signature. Others (symmetric, private, for encryption, too short) are left out. */
+/** Reads the keys that may verify signatures. Others (symmetric, private, for encryption, too short) are omitted. */
 export function readKeySet(value: unknown, source: string): JSONWebKeySet {
   const keys = (value as { keys?: unknown } | null)?.keys;
   if (!Array.isArray(keys)) throw new Error(`${source} contains no JWK set`);
@@ -35,7 +35,7 @@ function isUsable(key: unknown): key is JWK {
   return kty === 'EC' || kty === 'OKP';
 }
 
-/** Verifies a token by a key, or by whichever key of a provider fits one that does not name its key. Throws as jose does. */
+/** Verifies a token by a key, or by any matching key of a provider if the token names none. Throws like jose. */
 export async function verifyJwt(
   token: string,
   key: JWTVerifyGetKey | Uint8Array,

@@ -7,7 +7,7 @@ const WORDS = {
   items: { type: 'string', minLength: 1, maxLength: 200 },
 } as const;
 
-/** The configuration of `auth.openid`. */
+/** Configuration of `auth.openid`. */
 export const CONFIG_SCHEMA = {
   type: 'object',
   required: ['issuer', 'clientId', 'publicUrl'],

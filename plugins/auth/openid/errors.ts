@@ -3,7 +3,7 @@ import { LOGIN_PATH } from './paths.ts';
 
 const RETRY_MS = 5000;
 
-/** The provider is down, or its response is invalid: whether the person may come in is not known. */
+/** The provider is unavailable, or its response is invalid: the person's access is unknown. */
 export function providerUnavailable(cause: unknown): GatewayError {
   return new GatewayError(
     'store_unavailable',
@@ -12,7 +12,7 @@ export function providerUnavailable(cause: unknown): GatewayError {
   );
 }
 
-/** The provider does not know this gateway as its client. */
+/** The provider does not accept this gateway as a client. */
 export function clientRefused(cause: unknown): GatewayError {
   return new GatewayError(
     'feature_disabled',
@@ -21,7 +21,7 @@ export function clientRefused(cause: unknown): GatewayError {
   );
 }
 
-/** One sentence for every reason: what exactly was wrong is in the log, for the operator. */
+/** The same message for every reason: details are in the log, for the operator. */
 export function signInRefused(cause: unknown): GatewayError {
   return new GatewayError(
     'invalid_token',

@@ -14,15 +14,15 @@ export interface Tokens {
   readonly accessToken: string | undefined;
 }
 
-/** An OpenID provider, known by its discovery document. Everything it sends is bounded; no redirect is followed. */
+/** OpenID provider, described by its discovery document. All its responses are bounded; no redirect is followed. */
 export interface IdentityProvider {
-  /** Where the browser goes to sign in. */
+  /** Returns the URL for signing in. */
   loginUrl(secrets: LoginSecrets): Promise<URL>;
-  /** Whether its responses always say whose they are (RFC 9207). */
+  /** True if its responses always contain the issuer (RFC 9207). */
   namesIssuer(): Promise<boolean>;
   /** Redeems a code. */
   redeem(code: string, verifier: string): Promise<Tokens>;
-  /** What the userinfo endpoint says; undefined where the provider has none. */
+  /** Reads the userinfo endpoint; undefined if the provider has none. */
   userinfo(accessToken: string): Promise<Readonly<Record<string, unknown>> | undefined>;
   /** Finds the key of an ID token. */
   readonly getKey: JWTVerifyGetKey;
@@ -30,15 +30,15 @@ export interface IdentityProvider {
 
 export interface ProviderParts {
   readonly options: OpenIdOptions;
-  /** Called with what went wrong when keys could not be read. */
+  /** Called with the error if keys could not be read. */
   onFailure(error: unknown): void;
-  /** Milliseconds of a clock that only goes forward. */
+  /** Milliseconds of a monotonic clock. */
   now(): number;
-  /** How it is asked; by default as the platform does. */
+  /** Fetch for its endpoints; default: the platform's. */
   readonly fetch?: Fetch;
 }
 
-/** A discovery document is asked for anew after this time. */
+/** Age after which the discovery document is fetched again. */
 const FRESH_MS = 600_000;
 
 export function createIdentityProvider({
@@ -64,7 +64,7 @@ export function createIdentityProvider({
     async loginUrl({ state, nonce, verifier }) {
       const url = await orUnavailable(() => endpoint('authorization_endpoint'));
       const parameters = { response_type: 'code', client_id: clientId, redirect_uri: redirectUri, scope, state, nonce };
-      // RFC 7636: the challenge is the hash of the verifier, in the spelling that our hashes have.
+      // RFC 7636: the challenge is the hash of the verifier, in the encoding of our hashes.
       const pkce = { code_challenge: hashId(verifier), code_challenge_method: 'S256' };
       for (const [name, value] of Object.entries({ ...parameters, ...pkce })) url.searchParams.set(name, value);
       return url;
@@ -101,7 +101,7 @@ export function createIdentityProvider({
   };
 }
 
-/** The discovery document, kept for ten minutes; one request however many wait for it. */
+/** Discovery document, cached for ten minutes; concurrent readers share one request. */
 function createDiscovery(
   { discovery, issuer }: OpenIdOptions,
   now: () => number,
@@ -121,7 +121,7 @@ function createDiscovery(
   };
 }
 
-/** How the gateway proves to the token endpoint which client it is, in a way that the provider takes (RFC 6749, section 2.3.1). */
+/** Client authentication at the token endpoint, by a method that the provider supports (RFC 6749, section 2.3.1). */
 function identify(
   { clientId, clientSecret, clientAuth }: OpenIdOptions,
   document: DiscoveryDocument,
@@ -161,7 +161,7 @@ function readBody(status: number, text: string): Readonly<Record<string, unknown
   throw providerUnavailable(new Error(`the token endpoint returned status ${status} and no JSON object`));
 }
 
-/** Whatever goes wrong on the way to the provider becomes one error. */
+/** Turns every failure of a request to the provider into one error. */
 async function orUnavailable<R>(work: () => Promise<R>): Promise<R> {
   try {
     return await work();

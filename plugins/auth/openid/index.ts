@@ -34,10 +34,10 @@ interface RouteParts extends SignInParts {
   readonly sessions: Sessions;
   /** People who signed in for the page that approves programs. */
   readonly introductions: Documents<Introduction>;
-  readonly audit: PluginApi['audit'];
+  readonly audit: PluginApi['operators']['audit'];
   readonly log: PluginApi['log'];
   readonly noteRefusal: ReturnType<typeof createRefusals>;
-  /** Counts a request to sign in; throws for one too many. */
+  /** Counts a sign-in request; throws above the limit. */
   count(address: string, now: number): Promise<void>;
 }
 
@@ -58,7 +58,7 @@ const SESSION = {
   },
 } as const;
 
-/** Signing in and out with a browser. */
+/** Routes for signing in and out with a browser. */
 function loginRoutes(parts: RouteParts): readonly Route[] {
   return [loginRoute(parts), callbackRoute(parts), logoutRoute(parts), sessionRoute(parts)];
 }
@@ -100,7 +100,7 @@ function loginRoute({ cookies, options, pending, provider, count, log }: RoutePa
 
 function callbackRoute(parts: RouteParts): Route {
   const { cookies, sessions, introductions, options, count, audit, log, noteRefusal } = parts;
-  /** Writes down that a person is not let in; what only failed is no refusal. */
+  /** Records a refused person; technical failures are not refusals. */
   const refuse = (ctx: RouteContext, userId: string | undefined, error: unknown): never => {
     if (isGatewayError(error) && (error.status === 401 || error.status === 403)) {
       const actor = { via: 'console', ...(userId !== undefined && { userId }), address: ctx.state.ip } as const;
@@ -111,7 +111,7 @@ function callbackRoute(parts: RouteParts): Route {
   return {
     ...{ method: 'GET', path: CALLBACK_PATH, auth: 'none' },
     summary: 'Redirect URI of the identity provider',
-    // Providers add parameters of their own, such as `session_state`.
+    // Providers add their own parameters, such as `session_state`.
     query: {
       type: 'object',
       properties: {
@@ -224,7 +224,7 @@ function showTime(unixMs: number | undefined): string | null {
   return unixMs === undefined ? null : new Date(unixMs).toISOString();
 }
 
-/** Koa's own would encode and rewrite it, and add a body that no browser shows. */
+/** Koa's redirect would re-encode the URL, and add a body that no browser shows. */
 function redirect(ctx: RouteContext, to: string): void {
   ctx.status = 302;
   ctx.set('location', to);
@@ -239,25 +239,25 @@ function readResponse(ctx: RouteContext): ProviderResponse {
   return Object.fromEntries(found);
 }
 
-/** A parameter of the query; throws for one that came twice, of which two readers could take different ones. */
+/** Reads a query parameter; throws if it is repeated, since two readers could use different values. */
 function readOnce(ctx: Pick<RouteContext, 'querystring'>, name: string): string | undefined {
   const [value, ...more] = new URLSearchParams(ctx.querystring).getAll(name);
   if (more.length === 0) return value;
   throw new GatewayError('invalid_request', `"${name}" is duplicated. Send it once.`, { param: name });
 }
 
-/** Nothing but text is shown, and nowhere but in a window of its own. */
+/** Shows text alone, and never inside a frame. */
 const HEADERS = Object.freeze({
   'content-security-policy': "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   'x-content-type-options': 'nosniff',
 });
 
-/** Responses that no browser stores, and whose address it does not send on as a referrer. */
+/** Forbids browsers to store the response, or to send its address as a referrer. */
 function keepPrivate(ctx: RouteContext): void {
   ctx.set({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
 }
 
-/** Shows an error of a sign-in to a person as a page; a program gets it as every other error. */
+/** Shows a person the error of a sign-in as a page; programs get the usual error. */
 async function showErrors(
   ctx: RouteContext,
   { log, options: { basePath } }: Pick<RouteParts, 'log' | 'options'>,
@@ -281,7 +281,7 @@ async function showErrors(
   }
 }
 
-/** The words of an error beneath, and of the one beneath that: `fetch` says only there what failed. */
+/** Messages of an error's causes: `fetch` explains failures only there. */
 function reasonOf(cause: unknown): string {
   if (!(cause instanceof Error)) return 'unknown';
   return [cause.message, ...(cause.cause === undefined ? [] : [reasonOf(cause.cause)])].join(': ').slice(0, 500);
@@ -302,12 +302,12 @@ function pageOf({ status, message }: GatewayError, requestId: string, login: str
 `;
 }
 
-/** How many requests to sign in may come in a minute, from one address and from all, by process. */
+/** Limits of sign-in requests per minute, by address and overall, per process. */
 const LOGINS_PER_ADDRESS = 30;
 const LOGINS_IN_ALL = 600;
 const MINUTE_MS = 60_000;
 
-/** Counts a request of somebody unknown that costs a write and a request to the provider; throws `rate_limited`. */
+/** Counts a request of an unknown person, which causes a write and a request to the provider; throws `rate_limited`. */
 function createLoginRate(): (address: string, now: number) => Promise<void> {
   const counters = createLocalCounters();
   return async (address, now) => {
@@ -325,15 +325,18 @@ function createLoginRate(): (address: string, now: number) => Promise<void> {
   };
 }
 
-/** People sign in with a browser, at an OpenID provider, and operate the gateway over the admin API by a session cookie. */
+/**
+ * People sign in with a browser at an OpenID provider, and operate the gateway over the admin API with a session
+ * cookie.
+ */
 export default definePlugin({
   name: 'openid',
   kind: 'auth',
   apiVersion: 1,
-  // Its provider says where its keys are.
-  permissions: ['records', 'hosts'],
+  // The provider names the hosts of its keys.
+  permissions: ['records', 'hosts', 'operators'],
   credentials: ['session'],
-  // A session comes in a cookie, never where keys and tokens do.
+  // A session is sent in a cookie, never in place of keys and tokens.
   isCredential: () => false,
   configSchema: CONFIG_SCHEMA,
   check: (config) => findProblems(config),
@@ -344,7 +347,7 @@ export default definePlugin({
     const { counters, kept } = api.stores;
     const documents = createKeptDocuments<Session>(kept, 'sessions');
     const ofUsers = createUserDocuments(api.stores.sets, 'sessions');
-    api.personalData(ofUsers.personal('sessions', documents));
+    api.stores.personalData(ofUsers.personal('sessions', documents));
     const sessions = createSessions(
       {
         ids: createKeptDocuments<SessionId>(kept, 'session-ids'),
@@ -363,9 +366,12 @@ export default definePlugin({
       fetch: api.fetch,
     });
     const count = createLoginRate();
-    const { audit, log } = api;
+    const {
+      operators: { audit },
+      log,
+    } = api;
     const users = usersOf(api);
-    const introductions = createDocuments(api.share<Introduction>(INTRODUCTIONS));
+    const introductions = createDocuments(api.stores.share<Introduction>(INTRODUCTIONS));
     const parts = { options, cookies, sessions, introductions, pending, provider, users, audit, log, count };
     const noteRefusal = createRefusals(api);
     for (const route of loginRoutes({ ...parts, noteRefusal })) api.route(route);
@@ -374,14 +380,14 @@ export default definePlugin({
   },
 });
 
-/** Takes the cookie as a credential on the admin API, where no key or token came. */
+/** Accepts the cookie as a credential on the admin API, for requests without a key or token. */
 function authenticate(api: PluginApi, options: OpenIdOptions, cookies: Cookies, sessions: Sessions): void {
   const { issuer, clientId, roles, origin } = options;
   api.hook('authenticate', async ({ credential, path, method, headers, now }): Promise<Principal | undefined> => {
     if (credential !== '' || !path.startsWith(ADMIN_PREFIX)) return undefined;
     const id = cookies.session.read(headers['cookie']);
     const session = id === undefined ? undefined : await sessions.find(id, now);
-    // Of another configuration than this one.
+    // The session belongs to another configuration.
     if (!session || session.issuer !== issuer || session.clientId !== clientId) return undefined;
     refuseOtherOrigin({ method, headers }, origin);
     const { userId } = session;
@@ -390,7 +396,7 @@ function authenticate(api: PluginApi, options: OpenIdOptions, cookies: Cookies, 
       ...rightsOfWords(session.roles, roles),
     });
   });
-  // After all others had their turn: who comes with a cookie alone had a session.
+  // Runs after all others: a request with only a cookie had a session.
   api.hook('authenticate', {
     order: 'post',
     handler({ credential, path, headers }) {
@@ -404,7 +410,7 @@ function authenticate(api: PluginApi, options: OpenIdOptions, cookies: Cookies, 
   });
 }
 
-/** Notes that a session is in use, and gives the browser a new id once in a while. */
+/** Records the use of a session, and regularly sends the browser a new id. */
 function renewSessions(api: PluginApi, cookies: Cookies, sessions: Sessions): void {
   api.use(async (ctx, next) => {
     if (!ctx.path.startsWith(ADMIN_PREFIX)) return next();
@@ -421,7 +427,7 @@ function renewSessions(api: PluginApi, cookies: Cookies, sessions: Sessions): vo
     }
   });
 
-  /** What the request was for is done, so a store that fails now is no error of it. */
+  /** The request itself is done, so a store failure now must not affect it. */
   const renew: Sessions['renew'] = (id, now, mayReplace) =>
     sessions.renew(id, now, mayReplace).catch((error: unknown) => {
       api.log.warn({ err: error }, 'session could not be renewed; the next request retries');

@@ -11,18 +11,18 @@ const MINUTE_MS = 60_000;
 const MAX_SESSION_MS = 30 * 86_400_000;
 const DEFAULT_ADMINS = Object.freeze(['admin']);
 
-/** A checked configuration. */
+/** Checked configuration. */
 export interface OpenIdOptions {
   readonly issuer: string;
-  /** Where the discovery document is. */
+  /** URL of the discovery document. */
   readonly discovery: URL;
   readonly clientId: string;
   readonly clientSecret: string | undefined;
-  /** Default: what the provider's discovery document says. */
+  /** Default: method of the provider's discovery document. */
   readonly clientAuth: 'basic' | 'form' | undefined;
-  /** Where browsers reach this gateway: scheme, host and port. */
+  /** Origin of this gateway for browsers: scheme, host and port. */
   readonly origin: string;
-  /** What the paths of the gateway begin with there; empty where they do not. */
+  /** Prefix of the gateway's paths there; empty for none. */
   readonly basePath: string;
   readonly redirectUri: string;
   readonly isSecure: boolean;
@@ -34,7 +34,7 @@ export interface OpenIdOptions {
   readonly userPrefix: string;
 }
 
-/** Checks what a schema cannot say; throws an {@link OptionError}. */
+/** Checks rules beyond the schema; throws an {@link OptionError}. */
 export function readOptions(config: OpenIdConfig, basePath = ''): OpenIdOptions {
   const { issuer, clientId, clientSecret, clientAuth, roleClaims, userPrefix } = config;
   const { origin, protocol } = publicUrlOf(config);
@@ -51,7 +51,7 @@ export function readOptions(config: OpenIdConfig, basePath = ''): OpenIdOptions 
   };
 }
 
-/** All that is wrong with a configuration. Nothing is fetched. */
+/** Finds all problems of a configuration. Fetches nothing. */
 export function findProblems(config: OpenIdConfig): Promise<readonly Problem[]> {
   return problemsOf(
     () => readDiscovery(config),

@@ -1,4 +1,4 @@
-/** What a session is a credential for: paths that begin with this. */
+/** Prefix of the paths for which a session is a credential. */
 export const ADMIN_PREFIX = '/api/core/admin/';
 export const LOGIN_PATH = '/api/core/admin/login';
 export const CALLBACK_PATH = '/api/core/admin/callback';
@@ -6,17 +6,17 @@ export const LOGOUT_PATH = '/api/core/admin/logout';
 export const SESSION_PATH = '/api/core/admin/session';
 
 const MAX_LENGTH = 1000;
-/** Printable ASCII without a backslash, which browsers take for a slash. */
+/** Printable ASCII without a backslash, which browsers treat like a slash. */
 const PLAIN = /^\/[\x21-\x5b\x5d-\x7e]*$/;
 
 /**
- * Whether a text is a path of this gateway that a browser may be sent to after signing in: no scheme, no host, nothing that a
- * browser would read as one.
+ * True for a path of this gateway to which a browser may be sent after signing in. It has no scheme, no host, and
+ * nothing that a browser would read as one.
  */
 export function isOwnPath(text: string): boolean {
   if (text.length > MAX_LENGTH || !PLAIN.test(text)) return false;
   const [path = ''] = text.split(/[?#]/, 1);
-  // Begun anew it would go round for ever.
+  // A return to these paths would loop forever.
   const isSignIn = [LOGIN_PATH, CALLBACK_PATH].includes(path.toLowerCase().replace(/\/$/, ''));
   return !path.includes('//') && !path.split('/').some((part) => /^(\.|%2e){1,2}$/i.test(part)) && !isSignIn;
 }

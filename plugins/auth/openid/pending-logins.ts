@@ -3,26 +3,29 @@ import { type Documents, withStore } from '../kit/documents.ts';
 import { deriveSecret, hashId, isSame, randomId } from '../kit/random-id.ts';
 import { LOGIN_PATH } from './paths.ts';
 
-/** What is kept of a sign-in until the provider sends the browser back. Nothing in it would help to finish it. */
+/** Stored state of a sign-in until the provider sends the browser back. It does not suffice to finish the sign-in. */
 export interface PendingLogin {
-  /** The hash of what the browser has in its cookie. */
+  /** Hash of the browser's cookie value. */
   readonly browser: string;
   readonly returnTo: string;
 }
 
-/** A sign-in under way: what goes to the provider now, and what is held against its response later. */
+/** Sign-in in progress: values sent to the provider, and compared with its response later. */
 export interface LoginSecrets {
   readonly state: string;
-  /** In the ID token, so that a token of another sign-in is refused here. */
+  /** Part of the ID token, so that a token of another sign-in is refused. */
   readonly nonce: string;
-  /** PKCE: only who knows it can redeem the code. */
+  /** PKCE: required to redeem the code. */
   readonly verifier: string;
 }
 
-/** Sign-ins that were begun, each tied to one browser and used once. `now` is in Unix milliseconds. */
+/** Sign-ins in progress, each bound to one browser and used once. `now` is in Unix milliseconds. */
 export interface PendingLogins {
   begin(browser: string, returnTo: string): Promise<LoginSecrets>;
-  /** The sign-in that a browser comes back from; throws `invalid_request` for one that it did not begin, or that was used. */
+  /**
+   * Takes the sign-in with which a browser returns; throws `invalid_request` if the browser did not start it, or if it
+   * was used.
+   */
   take(
     browser: string | undefined,
     state: string | undefined,
@@ -30,7 +33,7 @@ export interface PendingLogins {
   ): Promise<LoginSecrets & { readonly returnTo: string }>;
 }
 
-/** How long a person may take at the provider. */
+/** Time for a person to sign in at the provider. */
 export const LOGIN_MS = 10 * 60_000;
 const STATE = /^[\w-]{43}$/;
 
@@ -50,7 +53,7 @@ export function createPendingLogins(
       const key = hashId(state);
       const login = await pending.get(key);
       if (!login || !isSame(login.browser, hashId(browser))) throw notBegun();
-      // Of several that come with the same state, on whichever node, one goes on.
+      // Of several requests with the same state, on any node, only one continues.
       if (!(await withStore(() => counters.lease(`login.${key}`, randomId(), 1, LOGIN_MS, now)))) throw notBegun();
       await pending.delete(key);
       return { ...secretsOf(browser, state), returnTo: login.returnTo };
@@ -58,7 +61,7 @@ export function createPendingLogins(
   };
 }
 
-/** Made of what only this browser has: neither the store nor the provider can tell them. */
+/** Derived from the browser's cookie alone: neither the store nor the provider knows them. */
 function secretsOf(browser: string, state: string): LoginSecrets {
   return {
     state,

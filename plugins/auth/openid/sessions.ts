@@ -2,11 +2,11 @@ import type { Counters } from '../../../contract/index.ts';
 import { type KeptDocuments, type UserDocuments, withStore } from '../kit/documents.ts';
 import { hashId, randomId } from '../kit/random-id.ts';
 
-/** A person who signed in. It is written once; only its end removes it. */
+/** Session of a person. Written once, and removed only at its end. */
 export interface Session {
   readonly userId: string;
   readonly name?: string;
-  /** Those of the person's roles that made them an operator. */
+  /** Roles that made the person an operator. */
   readonly roles: readonly string[];
   readonly issuer: string;
   readonly clientId: string;
@@ -15,19 +15,19 @@ export interface Session {
   readonly endsAt: number;
 }
 
-/** An id that a browser has or had for a session. */
+/** Current or former id of a session in a browser. */
 export interface SessionId {
-  /** The key of the session, which no browser knows. */
+  /** Key of the session, which no browser knows. */
   readonly session: string;
   readonly issuedAt: number;
-  /** Since when another id stands in its place. */
+  /** Time at which another id replaced it. */
   readonly replacedAt?: number;
 }
 
 export interface SessionParts {
   /** By the hash of the id. */
   readonly ids: KeptDocuments<SessionId>;
-  /** By the session's key, as is `seen`: when a request last came. */
+  /** By the session's key, like `seen`: the time of the last request. */
   readonly sessions: KeptDocuments<Session>;
   readonly seen: KeptDocuments<number>;
   readonly ofUsers: Pick<UserDocuments, 'add'>;
@@ -39,39 +39,39 @@ export interface SessionTimes {
   readonly idleForMs: number;
 }
 
-/** What is known of a session by one of its ids. */
+/** Session found by one of its ids. */
 export interface FoundSession extends Session {
-  /** When it ends if no other request comes. */
+  /** Time at which it ends without another request. */
   readonly idleAt: number;
 }
 
-/** An id in place of a former one, and when its session ends at the latest. */
+/** New id that replaces a former one, with the latest end of its session. */
 export interface NewId {
   readonly id: string;
   readonly endsAt: number;
 }
 
-/** Sessions of people in the store, so that all nodes know them. `now` is in Unix milliseconds. */
+/** Sessions in the store, shared by all nodes. `now` is in Unix milliseconds. */
 export interface Sessions {
-  /** Makes a session; answers its first id. */
+  /** Creates a session; returns its first id. */
   begin(who: Omit<Session, 'startedAt' | 'endsAt'>, now: number): Promise<string>;
   find(id: string, now: number): Promise<FoundSession | undefined>;
-  /** Notes that a request came, and answers a new id once in a while, for the browser to use from now on, when `mayReplace`. */
+  /** Records a request, and with `mayReplace` regularly returns a new id for the browser. */
   renew(id: string, now: number, mayReplace: boolean): Promise<NewId | undefined>;
-  /** Ends the session with all its ids; answers it unless it had ended. */
+  /** Ends the session with all its ids; returns it, or undefined if it had ended. */
   end(id: string, now: number): Promise<Session | undefined>;
 }
 
-/** An id is used for this long, then replaced. */
+/** Lifetime of an id before it is replaced. */
 export const REPLACE_MS = 15 * 60_000;
-/** A replaced id is good for this long: requests under way still have it. */
+/** Time for which a replaced id stays valid for requests in flight. */
 export const OVERLAP_MS = 10_000;
-/** How often it is written down at most that requests come. */
+/** Shortest interval between writes of the last request's time. */
 const NOTE_MS = 15_000;
 
 /**
- * The session is a document separate from its ids and the time of the last request: to end it is to remove that one document,
- * and no write that comes at the same time brings it back.
+ * The session is a separate document from its ids and the time of the last request. Removing this document ends the
+ * session, and no concurrent write restores it.
  */
 export function createSessions(parts: SessionParts, { sessionForMs, idleForMs }: SessionTimes): Sessions {
   const { ids, sessions, seen, ofUsers, counters } = parts;
@@ -87,7 +87,7 @@ export function createSessions(parts: SessionParts, { sessionForMs, idleForMs }:
   type Found = NonNullable<Awaited<ReturnType<typeof look>>>;
   const replace = async (id: string, { known, session }: Found, now: number): Promise<NewId | undefined> => {
     const { userId, endsAt } = session;
-    // Of several requests at once, on whichever node, one replaces it.
+    // Of several concurrent requests, on any node, only one replaces it.
     const isFirst = await withStore(() => counters.lease(`replace.${hashId(id)}`, randomId(), 1, REPLACE_MS, now));
     if (!isFirst) return undefined;
     const next = randomId();
@@ -125,7 +125,7 @@ export function createSessions(parts: SessionParts, { sessionForMs, idleForMs }:
       const found = await look(id, now);
       if (!found) return undefined;
       await sessions.delete(found.known.session);
-      // Without the session these lead nowhere; when this fails they end by themselves.
+      // Without the session these are useless; if the removal fails they expire.
       await Promise.all([seen.delete(found.known.session), ids.delete(hashId(id))]).catch(() => undefined);
       return found.session;
     },

@@ -18,7 +18,7 @@ export interface SignInParts {
   readonly users: ReturnType<typeof usersOf>;
 }
 
-/** What the provider sends a browser back with. */
+/** Parameters of the provider's redirect. */
 export interface ProviderResponse {
   readonly state?: string;
   readonly code?: string;
@@ -26,14 +26,17 @@ export interface ProviderResponse {
   readonly error?: string;
 }
 
-/** Users whom an operator may have blocked. */
-export function usersOf(api: Pick<PluginApi, 'records'>) {
-  return api.records<UserRecord>(USERS);
+/** Users, whom an operator may have blocked. */
+export function usersOf(api: Pick<PluginApi, 'books'>) {
+  return api.books.records<UserRecord>(USERS);
 }
 
 const MAX_CODE = 4096;
 
-/** Ends a sign-in: who came back, and where they wanted to go. Throws for whoever did not sign in; {@link admit} says who may come in. */
+/**
+ * Finishes a sign-in: returns the person and their destination. Throws if the sign-in failed; {@link admit} decides on
+ * access.
+ */
 export async function finishSignIn(
   parts: SignInParts,
   browser: string | undefined,
@@ -50,7 +53,7 @@ export async function finishSignIn(
   return { person, returnTo: login.returnTo };
 }
 
-/** A response of another provider, which the browser was led to instead of ours, is refused (RFC 9207). */
+/** Refuses a response of another provider, to which the browser was led in place of ours (RFC 9207). */
 async function checkIssuer({ options, provider }: SignInParts, { iss }: ProviderResponse): Promise<void> {
   if (iss === undefined ? !(await provider.namesIssuer()) : iss === options.issuer) return;
   throw signInRefused(new Error('the response is not from the configured issuer'));
@@ -68,7 +71,7 @@ async function readSignedIn(parts: SignInParts, code: string, { verifier, nonce 
   return person;
 }
 
-/** Only operators come in: there is nothing else to do here with a session. */
+/** Admits operators alone: a session is useless for others. */
 export async function admit(parts: SignInParts, person: Person): Promise<void> {
   if (person.roles.length === 0)
     throw new GatewayError(
@@ -78,7 +81,7 @@ export async function admit(parts: SignInParts, person: Person): Promise<void> {
   await refuseBlocked(parts, person);
 }
 
-/** Whoever is blocked here has nothing to do here at all. */
+/** Refuses people who are blocked here. */
 export async function refuseBlocked({ users }: SignInParts, { userId }: Person): Promise<void> {
   const { value } = await users.find(userId);
   if (value?.blockedAt !== undefined)
@@ -88,14 +91,14 @@ export async function refuseBlocked({ users }: SignInParts, { userId }: Person):
     );
 }
 
-/** Lists who signed in, by the name that the provider tells. */
+/** Lists a person by the provider's name for them. */
 export async function noteName(users: SignInParts['users'], { userId, name }: Person): Promise<void> {
   await users.note(userId);
   if (name === undefined || (await users.find(userId)).value?.name === name) return;
   await users.change(userId, (user) => ({ ...user, name }));
 }
 
-/** Error responses of the provider (RFC 6749, section 4.1.2.1). Its own words go nowhere. */
+/** Error responses of the provider (RFC 6749, section 4.1.2.1). Its own message is not passed on. */
 function refusedByProvider(error: string): GatewayError {
   const cause = new Error(`the provider returned the error "${error.replaceAll(/[^\w.-]/g, '?').slice(0, 60)}"`);
   switch (error) {
@@ -118,12 +121,13 @@ function refusedByProvider(error: string): GatewayError {
 
 const MAX_LENGTH = 64 * 1024;
 const CLOCK_TOLERANCE_S = 30;
-/** A token of the sign-in that ends now was made a moment ago. */
+/** Maximum age of an ID token: it was issued during this sign-in. */
 const MAX_AGE_S = 600;
 
 /**
- * The claims of an ID token that is this provider's, for this client alone, of this sign-in, and good now (OpenID Connect Core,
- * section 3.1.3.7). Throws `invalid_token`, and `store_unavailable` when the provider's keys cannot be read.
+ * Verifies that an ID token belongs to this provider, this client alone and this sign-in, and is valid now (OpenID
+ * Connect Core, section 3.1.3.7). Returns its claims. Throws `invalid_token`, and `store_unavailable` if the provider's
+ * keys cannot be read.
  */
 async function verifyIdToken(
   token: string,
@@ -147,14 +151,14 @@ async function verifyIdToken(
   }
 }
 
-/** Access, refresh and logout tokens may be signed by the same key for the same client. */
+/** Access, refresh and logout tokens may be signed with the same key for the same client. */
 function checkKind(typ: string | undefined, payload: JWTPayload): void {
   const isJwt = typ === undefined || /^(application\/)?jwt$/i.test(typ);
   const isOther = (payload['typ'] ?? 'ID') !== 'ID' || (payload['token_use'] ?? 'id') !== 'id' || 'events' in payload;
   if (!isJwt || isOther) throw new Error('it is an access, refresh or logout token, not an ID token');
 }
 
-/** A token for several clients is one only for whom it was made; one of them alone is what a gateway needs. */
+/** Refuses a token for several clients: a gateway needs its own alone. */
 function checkParty({ aud, azp }: JWTPayload, clientId: string): void {
   const others = [aud ?? []].flat().filter((name) => name !== clientId);
   if (others.length > 0 || (azp ?? clientId) !== clientId) throw new Error('the ID token is also for other clients');
@@ -163,9 +167,9 @@ function checkParty({ aud, azp }: JWTPayload, clientId: string): void {
 type Claims = Readonly<Record<string, unknown>>;
 type PersonOptions = Pick<OpenIdOptions, 'roleClaims' | 'roles' | 'userPrefix'>;
 
-/** Who signed in, as the provider says. */
+/** Signed-in person, by the provider. */
 interface Person extends IntroducedPerson {
-  /** Those of their words that make an operator. */
+  /** Words that make the person an operator. */
   readonly roles: readonly string[];
 }
 
@@ -176,7 +180,7 @@ const MAX_SUBJECT = 255;
 const CONTROL = /[\p{Cc}\p{Cf}\p{Cs}]/u;
 const NAMES = Object.freeze(['name', 'preferred_username', 'email']);
 
-/** Who the claims are about; undefined for a subject that is no user id. */
+/** Reads the person of the claims; undefined if the subject is not a valid user id. */
 function readPerson(claims: Claims, { roleClaims, roles, userPrefix }: PersonOptions): Person | undefined {
   const { sub, email, email_verified: isVerified = true } = claims;
   if (!isLine(sub, MAX_SUBJECT)) return undefined;
@@ -191,7 +195,7 @@ function readPerson(claims: Claims, { roleClaims, roles, userPrefix }: PersonOpt
   };
 }
 
-/** Whether the claims say anything of roles. */
+/** True if the claims contain roles. */
 function saysRoles(claims: Claims, { roleClaims }: Pick<OpenIdOptions, 'roleClaims'>): boolean {
   return roleClaims.some((name) => readClaim(claims, name) !== undefined);
 }

@@ -8,7 +8,7 @@ const WORDS = {
   items: { type: 'string', minLength: 1, maxLength: 200 },
 } as const;
 
-/** The configuration of `auth.sign-in`. */
+/** Configuration of `auth.sign-in`. */
 export const CONFIG_SCHEMA = {
   type: 'object',
   required: ['publicUrl'],
@@ -73,11 +73,11 @@ export const CONFIG_SCHEMA = {
 
 export type SignInConfig = PluginConfig<typeof CONFIG_SCHEMA>;
 
-/** A checked configuration. */
+/** Checked configuration. */
 export interface SignInOptions {
-  /** Where browsers reach this gateway: scheme, host and port. */
+  /** Origin of this gateway for browsers: scheme, host and port. */
   readonly origin: string;
-  /** What the paths of the gateway begin with there; empty where they do not. */
+  /** Prefix of the gateway's paths there; empty for none. */
   readonly basePath: string;
   readonly isSecure: boolean;
   readonly allow: readonly string[] | undefined;
@@ -95,7 +95,7 @@ const SPANS = Object.freeze({
   signInFor: { least: HOUR_MS, most: 90 * DAY_MS, words: 'from 1h to 90d' },
 });
 
-/** Checks what a schema cannot say; throws an {@link OptionError}. */
+/** Checks rules beyond the schema; throws an {@link OptionError}. */
 export function readOptions(config: SignInConfig, basePath = ''): SignInOptions {
   const { origin, protocol } = publicUrlOf(config);
   return {
@@ -104,7 +104,7 @@ export function readOptions(config: SignInConfig, basePath = ''): SignInOptions 
   };
 }
 
-/** All that is wrong with a configuration. */
+/** Finds all problems of a configuration. */
 export function findProblems(config: SignInConfig): Promise<readonly Problem[]> {
   return problemsOf(
     () => publicUrlOf(config),

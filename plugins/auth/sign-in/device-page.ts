@@ -6,14 +6,17 @@ import { deriveSecret, hashId, isSame } from '../kit/random-id.ts';
 import { type FoundGrant, readUserCode } from './grants.ts';
 import { type OAuthParts, readForm } from './oauth-routes.ts';
 
-/** What the page works with. */
+/** Dependencies of the page. */
 export interface DeviceParts extends OAuthParts {
   readonly cookies: Pick<Cookies, 'person'>;
-  /** Who signed in for the page, by the hash of what their browser has. */
+  /** People who signed in for the page, by the hash of their browser's cookie. */
   readonly introductions: { get(key: string): Promise<Introduction | undefined> };
 }
 
-/** The page where a person approves a program: shows the code, has them sign in, and asks. Nothing is approved by a link. */
+/**
+ * Page on which a person approves a program: it shows the code, lets the person sign in, and asks for confirmation. A
+ * link alone approves nothing.
+ */
 export function deviceRoutes(parts: DeviceParts): readonly Route[] {
   const page = { contentType: 'text/html', description: 'HTML page.' };
   return [
@@ -37,7 +40,7 @@ export function deviceRoutes(parts: DeviceParts): readonly Route[] {
   ];
 }
 
-/** What a page says. */
+/** Content of a page. */
 interface Page {
   readonly title: string;
   /** HTML. */
@@ -98,13 +101,13 @@ async function decide(ctx: RouteContext, parts: DeviceParts): Promise<Page> {
     : { title: 'Refused', body: '<p>The program is not signed in. You can close this window.</p>' };
 }
 
-/** A person in this browser, and what their form has to prove that it is of the page for this code. */
+/** Person in this browser, with the proof that a form belongs to the page for this code. */
 interface Present {
   readonly introduction: Introduction;
   readonly proof: string;
 }
 
-/** Who signed in with this browser for this very code. */
+/** Returns the person who signed in with this browser for this very code. */
 async function findPerson(
   ctx: RouteContext,
   { cookies, introductions }: DeviceParts,
@@ -162,7 +165,7 @@ function describe(code: string, { grant: { program, address } }: FoundGrant): st
 <p>Requested by <b>${escapeHtml(program)}</b> from the address ${escapeHtml(address)}.</p>`;
 }
 
-/** Writes a page, and errors as one too. */
+/** Writes a page; errors are pages too. */
 async function show(
   ctx: RouteContext,
   { options: { basePath }, log }: DeviceParts,
@@ -197,7 +200,7 @@ button,.button{display:inline-block;font:inherit;padding:.5rem 1.25rem;border:1p
 .second{background:#fff;color:#1c2024}
 @media (prefers-color-scheme:dark){body{background:#16181b;color:#eceef0}.problem{color:#f88}button,.button{background:#eceef0;color:#16181b}.second{background:#16181b;color:#eceef0}}`;
 
-/** No script, no frame, no other site. The referrer policy lets browsers name the origin of the form, which is held to ours. */
+/** No script, frame or other site. The referrer policy lets browsers send the form's origin, which must be ours. */
 const HEADERS = Object.freeze({
   'cache-control': 'no-store',
   'content-security-policy': `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,

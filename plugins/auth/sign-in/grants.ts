@@ -4,39 +4,39 @@ import { type Documents, withStore } from '../kit/documents.ts';
 import type { IntroducedPerson } from '../kit/introductions.ts';
 import { hashId, randomId } from '../kit/random-id.ts';
 
-/** A program that waits for a person to approve it (RFC 8628). */
+/** Program that waits for a person's approval (RFC 8628). */
 export interface Grant {
-  /** What the program calls itself; anybody can write it. */
+  /** Name sent by the program; unverified. */
   readonly program: string;
-  /** Where its request came from. */
+  /** Address of its request. */
   readonly address: string;
   /** Unix milliseconds. */
   readonly endsAt: number;
   readonly state: 'pending' | 'approved' | 'denied';
-  /** Who approved it. */
+  /** Person who approved it. */
   readonly person?: IntroducedPerson;
 }
 
-/** A grant, as a person finds it by its code. */
+/** Grant found by its user code. */
 export interface FoundGrant {
   readonly key: string;
   readonly grant: Grant;
 }
 
-/** What a program learns that polls. */
+/** Result of a program's poll. */
 export type Redeemed<T> = T | 'authorization_pending' | 'slow_down' | 'access_denied' | 'expired_token';
 
-/** Grants in the store, so that all nodes know them. `now` is in Unix milliseconds. */
+/** Grants in the store, shared by all nodes. `now` is in Unix milliseconds. */
 export interface Grants {
   begin(
     of: Pick<Grant, 'program' | 'address'>,
     now: number,
   ): Promise<{ readonly deviceCode: string; readonly userCode: string }>;
-  /** The grant of a code that {@link readUserCode} has read; undefined when it is unknown, over or decided. */
+  /** Finds the grant of a code from {@link readUserCode}; undefined if it is unknown, expired or decided. */
   find(userCode: string, now: number): Promise<FoundGrant | undefined>;
-  /** A person says yes, or no without one. False when somebody was first. */
+  /** Approves, or denies without a person. Returns false if it was decided before. */
   decide(found: FoundGrant, person: IntroducedPerson | undefined, now: number): Promise<boolean>;
-  /** What a device code came to; of an approved one `issue` is called, once over all nodes. */
+  /** Redeems a device code. For an approved one `issue` is called, once over all nodes. */
   redeem<T extends object>(
     deviceCode: string,
     issue: (grant: Grant, person: IntroducedPerson) => Promise<T>,
@@ -47,25 +47,25 @@ export interface Grants {
 export interface GrantParts {
   /** By the hash of the device code. */
   readonly grants: Documents<Grant>;
-  /** The keys of grants by the hash of their user code. */
+  /** Keys of grants by the hash of their user code. */
   readonly codes: Documents<string>;
   readonly counters: Pick<Counters, 'lease' | 'release' | 'take'>;
 }
 
-/** How long a person may take. */
+/** Time for a person to decide. */
 export const GRANT_MS = 10 * 60_000;
-/** How long a program waits between two polls, in seconds. */
+/** Interval between two polls of a program, in seconds. */
 export const INTERVAL_S = 5;
-/** A poll within this time after the one before is too early; less than the interval, since requests take their time. */
+/** A poll within this time after the previous one is too early; less than the interval, because requests take time. */
 const PACE_MS = (INTERVAL_S - 1) * 1000;
 
-/** No vowels, so no words, and nothing that looks like something else (RFC 8628, section 6.1). */
+/** No vowels, so that no words occur, and no letters that look alike (RFC 8628, section 6.1). */
 const LETTERS = 'BCDFGHJKLMNPQRSTVWXZ';
 const HALF = 4;
 const DEVICE_CODE = /^[\w-]{43}$/;
 const MAX_DRAWS = 5;
 
-/** A code as it is stored, of whatever a person typed: any case, with the dash or without. */
+/** Normalises a typed code: any case, with or without the dash. */
 export function readUserCode(text: string): string | undefined {
   if (text.length > 40) return undefined;
   const letters = text.toUpperCase().replaceAll(/[\s-]/g, '');
@@ -78,7 +78,7 @@ function drawUserCode(): string {
   return `${half()}-${half()}`;
 }
 
-/** One of several on whichever node; the place is kept for as long as a grant may live. */
+/** True for only one of several on any node; the lease lasts as long as a grant may. */
 function isFirst(
   counters: GrantParts['counters'],
   what: 'code' | 'decide' | 'redeem',
@@ -89,7 +89,7 @@ function isFirst(
   return withStore(() => counters.lease(`${what}.${key}`, holder, 1, GRANT_MS, now));
 }
 
-/** A user code that no other grant has. */
+/** Returns a user code that no other grant has. */
 async function claimCode(counters: GrantParts['counters'], key: string, now: number): Promise<string> {
   for (let draw = 1; draw <= MAX_DRAWS; draw += 1) {
     const userCode = drawUserCode();
@@ -143,7 +143,7 @@ export function createGrants({ grants, codes, counters }: GrantParts): Grants {
         await grants.delete(key).catch(() => undefined);
         return issued;
       } catch (error) {
-        // Nothing was handed out: the next poll may have it.
+        // No tokens were issued: the next poll may get them.
         await counters.release(`redeem.${key}`, holder).catch(() => undefined);
         throw error;
       }

@@ -25,15 +25,15 @@ import {
 } from './sign-ins.ts';
 
 /**
- * People sign in with their coding agents by the account of their company, without an API key: the device flow (RFC 8628) and
- * Anthropic's gateway protocol, on the OpenID provider of `auth.openid`. What is proved of the protocol is in
+ * People sign in with their coding agents through their company's account, without an API key. Uses the device flow
+ * (RFC 8628) and Anthropic's gateway protocol, on the OpenID provider of `auth.openid`. Verified parts of the protocol:
  * docs/decisions/sign-in-of-agents.md.
  */
 export default definePlugin({
   name: 'sign-in',
   kind: 'auth',
   apiVersion: 1,
-  permissions: ['records'],
+  permissions: ['records', 'operators'],
   requires: ['openid'],
   credentials: ['key'],
   isCredential: (text) => text.startsWith(ACCESS_PREFIX),
@@ -46,7 +46,7 @@ export default definePlugin({
     const { counters, sets, kept } = api.stores;
     const documents = createKeptDocuments<SignIn>(kept, 'sign-ins');
     const ofUsers = createUserDocuments(sets, 'sign-ins');
-    api.personalData(ofUsers.personal('sign-ins', documents));
+    api.stores.personalData(ofUsers.personal('sign-ins', documents));
     const signIns = createSignIns(
       {
         accesses: createKeptDocuments<AccessToken>(kept, 'access-tokens'),
@@ -60,10 +60,13 @@ export default definePlugin({
       codes: createDocuments(api.keyv<string>('codes')),
       counters,
     });
-    const { audit, log } = api;
+    const {
+      operators: { audit },
+      log,
+    } = api;
     const parts = { options, grants, signIns, audit, log, count: createRates(), refuse: createRefuse(api, options) };
     for (const route of oauthRoutes(parts)) api.route(route);
-    const introductions = api.shared<Introduction>(INTRODUCTIONS);
+    const introductions = api.stores.shared<Introduction>(INTRODUCTIONS);
     const cookies = createCookies(options.isSecure, options.basePath);
     const people = { get: (key: string) => withStore(() => introductions.get(key)) };
     for (const route of deviceRoutes({ ...parts, cookies, introductions: people })) api.route(route);
@@ -73,12 +76,12 @@ export default definePlugin({
   },
 });
 
-/** Throws for people who are blocked here, and for those whom the configuration does not let in. */
+/** Throws for people who are blocked here, and for those whom the configuration does not admit. */
 function createRefuse(
-  api: Pick<PluginApi, 'records'>,
+  api: Pick<PluginApi, 'books'>,
   { allow }: SignInOptions,
 ): (person: { readonly userId: string; readonly words: readonly string[] }) => Promise<void> {
-  const users = api.records<UserRecord>(USERS);
+  const users = api.books.records<UserRecord>(USERS);
   return async ({ userId, words }) => {
     if (allow && !allow.some((word) => words.includes(word)))
       throw new GatewayError(
@@ -94,7 +97,7 @@ function createRefuse(
   };
 }
 
-/** Takes access tokens where keys are taken. They are a person's own: what is spent is theirs, and no key stands between. */
+/** Accepts access tokens in place of keys. They belong to a person: spending is the person's own, without any key. */
 function authenticate(api: PluginApi, { plans }: SignInOptions, signIns: SignIns): void {
   const order = Object.entries(plans);
   api.hook('authenticate', async ({ credential, now, beforeLookup }): Promise<Principal | undefined> => {
@@ -104,7 +107,7 @@ function authenticate(api: PluginApi, { plans }: SignInOptions, signIns: SignIns
       throw new GatewayError(
         'invalid_token',
         'This sign-in has ended or its token has expired. Sign in again: "/login" in Claude Code, or "tollgate users login".',
-        // Claude Code asks its person at once then, and does not try for minutes.
+        // Claude Code then asks its user at once, in place of retrying for minutes.
         { headers: { 'x-should-retry': 'false' } },
       );
     const { userId, words } = signIn;

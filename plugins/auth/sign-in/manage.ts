@@ -2,7 +2,7 @@ import { GatewayError, type PluginApi } from '../../../contract/index.ts';
 import { type Resource, resource, textOf, WITHIN } from '../../policies/kit/resource.ts';
 import type { FoundSignIn, SignIns } from './sign-ins.ts';
 
-/** A sign-in as operators see it. */
+/** Sign-in as shown to operators. */
 interface ShownSignIn {
   readonly object: 'sign_in';
   readonly id: string;
@@ -33,8 +33,10 @@ function show({ id, userId, program, address, startedAt, endsAt }: FoundSignIn):
   };
 }
 
-/** `/api/core/admin/sign-ins` and `tollgate users sign-ins`: what operators see of programs that people signed in with, and end. */
-export function registerSignIns(api: Pick<PluginApi, 'route' | 'command' | 'audit'>, signIns: SignIns): void {
+/**
+ * `/api/core/admin/sign-ins` and `tollgate users sign-ins`: lets operators list and end sign-ins of people's programs.
+ */
+export function registerSignIns(api: Pick<PluginApi, 'route' | 'command' | 'operators'>, signIns: SignIns): void {
   const notFound = (): GatewayError =>
     new GatewayError('not_found', 'Sign-in not found or ended. "sign-ins list --user <id>" shows all sign-ins.');
   const table: Resource<FoundSignIn | undefined, number> = {

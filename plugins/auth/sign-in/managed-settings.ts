@@ -3,7 +3,7 @@ import { isObject, type Route, type RouteContext } from '../../../contract/index
 import type { SignInConfig } from './config-schema.ts';
 import { ACCESS_PREFIX, type SignIns } from './sign-ins.ts';
 
-/** Settings for some people, as they are sent. */
+/** Settings for a group of people, as sent. */
 interface Policy {
   readonly groups: readonly string[] | undefined;
   /** `sha256:` and the hash of the settings; also the entity tag. */
@@ -11,7 +11,7 @@ interface Policy {
   readonly settings: object;
 }
 
-/** `GET /managed/settings`: what Claude Code takes as the settings of the company, asked about once an hour. */
+/** `GET /managed/settings`: company settings for Claude Code, which requests them hourly. */
 export function settingsRoute(config: SignInConfig['managedSettings'], signIns: Pick<SignIns, 'find'>): Route {
   const policies = (config ?? []).map(readPolicy);
   return {
@@ -47,7 +47,7 @@ export function settingsRoute(config: SignInConfig['managedSettings'], signIns: 
   };
 }
 
-/** The sign-in that a request came with; a key of the gateway is none. */
+/** Finds the sign-in of a request; a key of the gateway is not one. */
 async function findSignIn(ctx: RouteContext, signIns: Pick<SignIns, 'find'>): ReturnType<SignIns['find']> {
   const sent = [ctx.get('authorization').replace(/^bearer\s+/i, ''), ctx.get('x-api-key')];
   const token = sent.map((each) => each.trim()).find((each) => each.startsWith(ACCESS_PREFIX));
@@ -59,7 +59,7 @@ function readPolicy({ groups, settings }: NonNullable<SignInConfig['managedSetti
   return { groups, settings, checksum: `sha256:${createHash('sha256').update(text).digest('hex')}` };
 }
 
-/** The client hashes its settings with the keys of each object in order, and without white space. */
+/** The client hashes its settings with sorted keys and without white space. */
 function sortKeys(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sortKeys);
   if (!isObject(value)) return value;

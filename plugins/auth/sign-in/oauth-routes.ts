@@ -12,25 +12,25 @@ import type { SignInOptions } from './config-schema.ts';
 import { GRANT_MS, type Grants, INTERVAL_S } from './grants.ts';
 import type { SignIns, Tokens } from './sign-ins.ts';
 
-/** What the routes of programs work with. */
+/** Dependencies of the routes for programs. */
 export interface OAuthParts {
   readonly options: SignInOptions;
   readonly grants: Grants;
   readonly signIns: SignIns;
-  readonly audit: PluginApi['audit'];
+  readonly audit: PluginApi['operators']['audit'];
   readonly log: PluginApi['log'];
-  /** Counts a request of somebody unknown; throws `rate_limited` for one too many. */
+  /** Counts a request without a credential; throws `rate_limited` above the limit. */
   count(what: Rate, address: string, now: number): Promise<void>;
-  /** Throws for people who may not sign in, or no longer. */
+  /** Throws for people who may not, or may no longer, sign in. */
   refuse(person: { readonly userId: string; readonly words: readonly string[] }): Promise<void>;
 }
 
-/** How many requests a minute may come from one network, by process; ten times as many from all. */
+/** Requests per minute from one network, per process; ten times as many overall. */
 const RATES = Object.freeze({ begin: 30, code: 30, token: 600 });
 export type Rate = keyof typeof RATES;
 const MINUTE_MS = 60_000;
 
-/** Counts by network (of IPv6 its first 64 bits). */
+/** Counts by network (for IPv6 the first 64 bits). */
 export function createRates(): OAuthParts['count'] {
   const counters = createLocalCounters();
   return async (what, address, now) => {
@@ -48,7 +48,7 @@ export function createRates(): OAuthParts['count'] {
   };
 }
 
-/** Errors as OAuth writes them (RFC 6749, section 5.2), with the status of each. */
+/** OAuth errors (RFC 6749, section 5.2) with their status. */
 const STATUS = Object.freeze({
   invalid_request: 400,
   unsupported_grant_type: 400,
@@ -56,7 +56,7 @@ const STATUS = Object.freeze({
   slow_down: 400,
   access_denied: 400,
   expired_token: 400,
-  // Claude Code takes a 401 with it as the end of its sign-in.
+  // Claude Code treats a 401 with it as the end of its sign-in.
   invalid_grant: 401,
   temporarily_unavailable: 503,
 });
@@ -96,7 +96,7 @@ const TOKENS = {
 const FORM = 'The body is a form: `application/x-www-form-urlencoded`, at most 8 KiB. Unknown fields are ignored.';
 const REFUSED = { description: 'An error of OAuth 2.0.', schema: ERROR };
 
-/** What programs ask without a credential: where to sign in, a code, tokens, and the end. */
+/** Routes for programs without a credential: metadata, codes, tokens and revocation. */
 export function oauthRoutes(parts: OAuthParts): readonly Route[] {
   return [metadataRoute(parts), authorizationRoute(parts), tokenRoute(parts), revokeRoute(parts)];
 }
@@ -195,7 +195,7 @@ async function redeem(
   const found = await grants.redeem(
     deviceCode,
     async ({ program, address }, person) => {
-      // They may have been blocked since.
+      // The person may have been blocked since.
       await refuse(person).catch(asGrantError);
       const tokens = await signIns.begin({ ...person, program, address }, now);
       const actor = { via: 'console', userId: person.userId, address } as const;
@@ -232,7 +232,7 @@ async function refresh(
   );
 }
 
-/** Of a person who may not sign in any more, OAuth says that the grant is none. */
+/** For a person who may no longer sign in, OAuth requires `invalid_grant`. */
 function asGrantError(error: unknown): never {
   if (isGatewayError(error) && error.status === 403) throw new OAuthError('invalid_grant', error.message);
   throw error;
@@ -268,7 +268,7 @@ function revokeRoute({ signIns, count, audit }: OAuthParts): Route {
   };
 }
 
-/** Answers with what `work` finds, or with its error as OAuth writes it. Nothing of it is stored on the way. */
+/** Sends the result of `work`, or its error in OAuth's form. Forbids caching. */
 async function respond(ctx: RouteContext, work: () => Promise<object>): Promise<void> {
   ctx.set({ 'cache-control': 'no-store', pragma: 'no-cache' });
   try {
@@ -298,7 +298,7 @@ function asOAuth(error: unknown): {
 const MAX_FORM_BYTES = 8192;
 const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
 
-/** The fields of a form. Throws `invalid_request` for another type, a form over 8 KiB, and a field that came twice. */
+/** Reads the fields of a form. Throws `invalid_request` for another type, a form over 8 KiB, and a repeated field. */
 export async function readForm(req: IncomingMessage): Promise<ReadonlyMap<string, string>> {
   const bytes = await readBytes(req, MAX_FORM_BYTES);
   if (!bytes) throw new OAuthError('invalid_request', `The form is larger than ${MAX_FORM_BYTES} bytes.`);
@@ -313,7 +313,7 @@ export async function readForm(req: IncomingMessage): Promise<ReadonlyMap<string
   return fields;
 }
 
-/** A body, however it comes; undefined for one that is larger. What is too much is left to core. */
+/** Reads a body; undefined if it is too large. Core handles the rest of it. */
 async function readBytes(req: IncomingMessage, maxBytes: number): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -333,7 +333,7 @@ function needed(form: ReadonlyMap<string, string>, name: string): string {
 
 const MAX_PROGRAM = 80;
 
-/** What a program says that it is, for a person to read: printable ASCII. */
+/** Name of a program for display: printable ASCII. */
 function programOf(name: string | undefined, agent: string | undefined): string {
   const text = [name, agent].find((each) => each !== undefined && each.trim() !== '') ?? 'a program';
   return text.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, MAX_PROGRAM);

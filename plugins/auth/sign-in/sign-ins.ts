@@ -5,28 +5,28 @@ import { type KeptDocuments, type UserDocuments, withStore } from '../kit/docume
 import type { IntroducedPerson } from '../kit/introductions.ts';
 import { hashId, randomId } from '../kit/random-id.ts';
 
-/** A program that a person signed in with. It is written once; only its end removes it. */
+/** Sign-in of a person's program. Written once, and removed only at its end. */
 export interface SignIn extends IntroducedPerson {
-  /** What the program calls itself. */
+  /** Name sent by the program. */
   readonly program: string;
-  /** Where it asked from. */
+  /** Address of its request. */
   readonly address: string;
   /** Unix milliseconds. */
   readonly startedAt: number;
   readonly endsAt: number;
 }
 
-/** What is stored of an access token. */
+/** Stored form of an access token. */
 export interface AccessToken {
-  /** The id of the sign-in. */
+  /** Id of the sign-in. */
   readonly signIn: string;
   readonly endsAt: number;
 }
 
-/** What is stored of a refresh token. */
+/** Stored form of a refresh token. */
 export interface RefreshToken {
   readonly signIn: string;
-  /** Since when others stand in its place. */
+  /** Time at which others replaced it. */
   readonly usedAt?: number;
 }
 
@@ -45,7 +45,7 @@ export interface SignInTimes {
   readonly signInForMs: number;
 }
 
-/** What a program gets. */
+/** Tokens issued to a program. */
 export interface Tokens {
   readonly access: string;
   readonly refresh: string;
@@ -53,25 +53,28 @@ export interface Tokens {
   readonly signIn: SignIn;
 }
 
-/** A sign-in with its id, which opens nothing. */
+/** Sign-in with its id, which is not a credential. */
 export interface FoundSignIn extends SignIn {
   readonly id: string;
 }
 
-/** What came of a refresh token that gave nothing. */
+/** Reason why a refresh token was refused. */
 export type Refused = 'unknown' | 'used' | 'reused';
 
-/** Sign-ins of people's programs in the store, so that all nodes know them. `now` is in Unix milliseconds. */
+/** Sign-ins of people's programs in the store, shared by all nodes. `now` is in Unix milliseconds. */
 export interface SignIns {
   begin(who: Omit<SignIn, 'startedAt' | 'endsAt'>, now: number): Promise<Tokens>;
   /**
-   * New tokens for a refresh token, which is good once. When it comes again the sign-in ends: somebody has a copy. Within
-   * {@link OVERLAP_MS} it is only refused, since two programs may share a file of tokens.
+   * Exchanges a refresh token, once. A reuse ends the sign-in, since the token was copied. Within {@link OVERLAP_MS} a
+   * reuse is only refused, because two programs may share a token file.
    */
   refresh(token: string, now: number): Promise<Tokens | Refused>;
-  /** The sign-in of an access token, as the store had it at most {@link KNOWN_MS} ago. `beforeLookup` is called before it is asked. */
+  /**
+   * Finds the sign-in of an access token, by store data of at most {@link KNOWN_MS} ago. `beforeLookup` is called
+   * before a look-up.
+   */
   find(token: string, now: number, beforeLookup?: () => void): Promise<FoundSignIn | undefined>;
-  /** Ends the sign-in of a token of either kind; answers it unless it had ended. */
+  /** Ends the sign-in of a token of either kind; returns it, or undefined if it had ended. */
   endByToken(token: string, now: number): Promise<FoundSignIn | undefined>;
   end(id: string, now: number): Promise<FoundSignIn | undefined>;
   get(id: string, now: number): Promise<FoundSignIn | undefined>;
@@ -83,13 +86,13 @@ const REFRESH_PREFIX = 'tg-refresh-';
 const ACCESS = /^tg-access-[\w-]{43}$/;
 const REFRESH = /^tg-refresh-[\w-]{43}$/;
 
-/** Ids are shown, and typed on command lines, where nothing may begin with a dash. */
+/** Ids are shown, and typed on command lines, so they must not begin with a dash. */
 const ID_PREFIX = 'si_';
 const ID_LENGTH = 22;
 
-/** A refresh token that comes again within this time was sent by two at once, or its response was lost. */
+/** A refresh token reused within this time was sent by two programs at once, or its response was lost. */
 export const OVERLAP_MS = 30_000;
-/** How old what the store said may be: every node sees the end of a sign-in after this at the latest. */
+/** Maximum age of cached store data: every node sees the end of a sign-in within this time. */
 export const KNOWN_MS = 2000;
 const KNOWN_MAX = 10_000;
 
@@ -129,7 +132,7 @@ class StoredSignIns implements SignIns {
     const { id, ...rest } = signIn;
     const holder = randomId();
     const lifeMs = signIn.endsAt - now;
-    // Of several that come at once, on whichever node, one goes on.
+    // Of several concurrent requests, on any node, only one continues.
     const isFirst = await withStore(() => counters.lease(`refresh.${key}`, holder, 1, 2 * OVERLAP_MS, now));
     if (stored.usedAt !== undefined && now >= stored.usedAt + OVERLAP_MS) {
       await this.end(id, now);
@@ -141,7 +144,7 @@ class StoredSignIns implements SignIns {
       await refreshes.set(signIn.userId, key, { signIn: id, usedAt: now }, lifeMs);
       return tokens;
     } catch (error) {
-      // Nothing was handed out: the token is still good.
+      // No tokens were issued: the token is still valid.
       await counters.release(`refresh.${key}`, holder).catch(() => undefined);
       throw error;
     }
@@ -170,7 +173,7 @@ class StoredSignIns implements SignIns {
 
   async end(id: string, now: number): Promise<FoundSignIn | undefined> {
     const found = await this.get(id, now);
-    // Without it all its tokens lead nowhere; they end by themselves.
+    // Without it all its tokens are useless; they expire on their own.
     await this.#parts.signIns.delete(id);
     for (const [key, { found: one }] of this.#known) if (one.id === id) this.#known.delete(key);
     return found;

@@ -4,14 +4,14 @@ import type { Configuration, Model, Target } from './shapes.ts';
 import { TargetState } from './target-state.tsx';
 import { Panel, useLoad } from './ui.tsx';
 
-/** A target of an alias, as the configuration says it. */
+/** Target of an alias, as configured. */
 interface Member {
   readonly to: string;
   readonly weight: number;
   readonly order: number;
 }
 
-/** How an alias chooses, and from what; the targets stand in groups that are tried one after the other. */
+/** Strategy and targets of an alias; the targets are in groups that are tried in order. */
 interface Shown {
   readonly strategy: string;
   readonly groups: readonly (readonly Member[])[];
@@ -23,7 +23,7 @@ const HOW: Readonly<Record<string, string>> = Object.freeze({
   'least-latency': 'the faster of two',
 });
 
-/** The aliases, each as a picture: its name, and where its calls go, with how those targets are. */
+/** Draws each alias: its name, its targets, and their state. */
 export function Aliases({ aliases }: { aliases: readonly Model[] }) {
   const configuration = useLoad(may('config:read') ? 'configuration' : undefined, () =>
     get<Configuration>('/configuration'),
@@ -98,7 +98,7 @@ function fieldOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null ? Object.entries(value).find(([key]) => key === name)?.[1] : value;
 }
 
-/** By the configuration where the session may read it, else the names alone. */
+/** From the configuration if the session may read it, else the names alone. */
 function shownOf({ targets }: Model, value: unknown): Shown {
   const strategy = fieldOf(value, 'strategy');
   const said = fieldOf(value, 'targets');

@@ -1,18 +1,18 @@
 import { signal } from '@preact/signals';
 
-/** The routes of operators, as the page asks them; the session's cookie goes along by itself. */
+/** Operator routes, as called by the page; the browser adds the session's cookie. */
 const BASE = '/api/core/admin';
-/** What the paths of the gateway begin with, as the page's own does. */
+/** Prefix of the gateway's paths, taken from the page's own. */
 const BASE_PATH = location.pathname.replace(/\/console\/?$/, '');
-/** Where clients reach the gateway. */
+/** URL of the gateway for clients. */
 export const GATEWAY_URL = location.origin + BASE_PATH;
 
-/** Where a browser finds a path of the gateway. */
+/** Browser path of a gateway path. */
 export function hrefOf(path: string): string {
   return BASE_PATH + path;
 }
 
-/** What the gateway said instead of a result. */
+/** Error response of the gateway. */
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
@@ -23,29 +23,29 @@ export class ApiError extends Error {
   }
 }
 
-/** Who is signed in. */
+/** Session of the signed-in person. */
 export interface Session {
   readonly user: string;
-  /** The key that the session was made with. */
+  /** Key that the session was created with. */
   readonly key?: string | undefined;
   readonly version: string;
-  /** What the person may do; the gateway checks it again. */
+  /** Scopes of the person; the gateway checks them again. */
   readonly scopes: readonly string[];
   /** Undefined for the session of an OpenID provider. */
   readonly endsAt?: string | undefined;
 }
 
-/** Undefined until it is known, null for nobody. */
+/** Undefined until known, null without a session. */
 export const session = signal<Session | null | undefined>(undefined);
-/** Whether the person who is signed in may do something, such as `keys:write`; what they may not is not shown. */
+/** True if the signed-in person may do something, such as `keys:write`; the pages hide everything else. */
 export function may(scope: string): boolean {
   return session.value?.scopes.includes(scope) === true;
 }
-/** Whether the session ended while its pages are open: they stay, with what was typed, until the person signs in again. */
+/** True if the session ended while pages are open: they stay with typed text until the person signs in again. */
 export const isLost = signal(false);
-/** How far the clock of this computer is ahead of the gateway’s, in whole minutes, by the last response. */
+/** Minutes by which this computer's clock is ahead of the gateway’s, rounded, by the last response. */
 export const minutesAhead = signal(0);
-/** Why the person has to sign in, where there is a reason. */
+/** Reason why the person has to sign in, if any. */
 export const signInNote = signal('');
 
 export interface Page<T> {
@@ -54,7 +54,10 @@ export interface Page<T> {
   readonly next?: string;
 }
 
-/** So many rows of a list whose pages may be short, and even empty, while there are more; it looks through some pages. */
+/**
+ * Reads a number of rows from a list whose pages may be short or empty although more follow; reads several pages if
+ * needed.
+ */
 export async function getSome<T>(path: string, query: Query, limit: number): Promise<Page<T>> {
   const data: T[] = [];
   for (let after: string | undefined, left = 20; ; left -= 1) {
@@ -72,7 +75,7 @@ export interface Versioned<T> {
 
 export type Query = Readonly<Record<string, string | number | undefined>>;
 
-/** A path below the routes of operators, with what of its query is set. */
+/** Path below the operator routes, with the query parameters that are set. */
 export function pathOf(path: string, query: Query = {}): string {
   const words = Object.entries(query).flatMap(([name, value]) =>
     value === undefined || value === '' ? [] : [[name, String(value)]],
@@ -111,7 +114,7 @@ async function send(
   throw error;
 }
 
-/** The gateway's error of a response. */
+/** Reads the gateway's error from a response. */
 async function readError(response: Response): Promise<ApiError> {
   const body: unknown = await response.json().catch(() => undefined);
   const error = body && typeof body === 'object' && 'error' in body ? body.error : undefined;
@@ -131,13 +134,13 @@ export async function get<T>(path: string, query?: Query): Promise<T> {
   return (await send('GET', pathOf(path, query))).json() as Promise<T>;
 }
 
-/** One thing with its version, which a change of it names. */
+/** Reads an object with its version, which a change must name. */
 export async function getVersion<T>(path: string): Promise<Versioned<T>> {
   const response = await send('GET', pathOf(path));
   return { value: (await response.json()) as T, etag: response.headers.get('etag') ?? '' };
 }
 
-/** Changes something; with `etag` only when nobody else did meanwhile. */
+/** Changes an object; with `etag` only if it was not changed meanwhile. */
 export async function change<T>(
   method: 'POST' | 'PUT' | 'PATCH' | 'DELETE',
   path: string,
@@ -148,12 +151,12 @@ export async function change<T>(
   return (response.status === 204 ? undefined : await response.json()) as T;
 }
 
-/** Calls a model as the person who is signed in; the response is a stream of events, or a sound. */
+/** Calls a model as the signed-in person; the response is an event stream or audio. */
 export function call(path: string, body: unknown, signal: AbortSignal): Promise<Response> {
   return send('POST', pathOf(path), body, { accept: '*/*' }, signal);
 }
 
-/** The events of a response as they come: the name, if it has one, and what its data says. */
+/** Events of a response as they arrive: the name, if any, and the parsed data. */
 export async function* readEvents(
   response: Response,
 ): AsyncGenerator<{ readonly name: string; readonly data: unknown }> {
@@ -173,25 +176,25 @@ export async function* readEvents(
 
 let paths: Promise<object> | undefined;
 
-/** Whether this gateway has a route of operators, which its description says: one that is not there would be an error. */
+/** True if this gateway has an operator route, by its OpenAPI document: calling a missing one would be an error. */
 export async function hasRoute(path: string): Promise<boolean> {
   paths ??= send('GET', '/openapi.json')
     .then((response) => response.json() as Promise<{ paths?: object }>)
     .then((description) => description.paths ?? {});
-  // A failure is not kept.
+  // Failures are not cached.
   paths.catch(() => {
     paths = undefined;
   });
   return pathOf(path) in (await paths);
 }
 
-/** Whether people sign in at an OpenID provider here. */
+/** True if this gateway has an OpenID provider for sign-in. */
 export const hasOpenId = signal(false);
 
-/** Finds out who is signed in: by a link in the address, by the console's cookie, or at an OpenID provider. */
+/** Finds the session: by a link in the address, by the console's cookie, or at an OpenID provider. */
 export async function findSession(): Promise<void> {
   const token = /^#sign-in=([\w-]+)$/.exec(location.hash)?.[1];
-  // Out of the address and the history before anything else happens.
+  // Remove it from the address and the history first.
   if (token !== undefined) location.replace('#/');
   try {
     if (token !== undefined) await change('POST', '/console/link', { token });
@@ -199,7 +202,7 @@ export async function findSession(): Promise<void> {
     signInNote.value = error instanceof Error ? error.message : '';
   }
   const found = (await ownSession()) ?? (await openIdSession());
-  // Whose session was lost keeps the pages until there is another one.
+  // After a lost session the pages stay until there is another one.
   if (found === null && isLost.value) return;
   isLost.value = false;
   session.value = found;
@@ -223,7 +226,7 @@ async function ownSession(): Promise<Session | undefined> {
   };
 }
 
-/** Only where the gateway has such routes: asked for by somebody unknown, they would be an error. */
+/** Only if the gateway has such routes: without a session they would be an error. */
 async function openIdSession(): Promise<Session | null> {
   hasOpenId.value = await hasRoute('/login');
   if (!hasOpenId.value) return null;

@@ -30,13 +30,13 @@ export function BudgetLine({
   );
 }
 
-/** What a key has left of its budgets, told anew after each of its calls: one sees it run out. */
+/** Remaining budgets of a key, updated after each of its calls. */
 export function KeySpending({ id, prefix }: { id: string; prefix: string }) {
   const [call] = useLiveCalls({ key: prefix }, may('calls:read')).calls;
   const [seen, setSeen] = useState('');
   const spent = useLoad(seen, () => get<{ budgets: readonly KeyBudget[] | null }>(`/keys/${id}`));
   useEffect(() => {
-    // One request at a time, however fast calls come.
+    // Only one request at a time, however fast calls arrive.
     if (!spent.isLoading && call !== undefined) setSeen(call.id);
   }, [spent.isLoading, call?.id]);
   return (

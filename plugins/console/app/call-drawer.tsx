@@ -6,7 +6,7 @@ import { linkTo } from './routing.ts';
 import type { Attempt, CallHook, OneCall } from './shapes.ts';
 import { Bar, Code, Copy, Dialog, Facts, Problem, Spinner, Table, useLoad } from './ui.tsx';
 
-/** Why a call went as it went. */
+/** Details of a call. */
 export function CallDrawer({ id, onClose }: { id: string; onClose: () => void }) {
   const loaded = useLoad(id, () => get<OneCall>(`/calls/${encodeURIComponent(id)}`));
   return (
@@ -63,7 +63,7 @@ function WholeCall({ call }: { call: OneCall }) {
   );
 }
 
-/** Whose call it was, and how it was made; links lead to others like it. */
+/** User, key and parameters of a call; links lead to similar calls. */
 function CallFacts({ call, model }: { call: OneCall; model: string }) {
   const alike = (word: 'user' | 'key' | 'session', value: string) => (
     <a key={word} href={linkTo('calls', { [word]: value })}>
@@ -97,7 +97,7 @@ function CallFacts({ call, model }: { call: OneCall; model: string }) {
 type UnitRow = readonly [unit: string, amount: number, cost: string | null];
 
 function Costs({ call }: { call: OneCall }) {
-  // With what each part costs where that is known, else the units alone.
+  // With the cost of each part if known, else the units alone.
   const parts = call.cost_parts?.map(({ unit, quantity, usd: cost }): UnitRow => [unit, quantity, cost ?? 'no price']);
   const units = parts ?? Object.entries(call.units).map(([unit, number]): UnitRow => [unit, number, null]);
   return (
@@ -123,7 +123,7 @@ function Costs({ call }: { call: OneCall }) {
   );
 }
 
-/** What each attempt took of the whole, as bars and as text. */
+/** Durations of the attempts, as bars and as text. */
 function Attempts({ call }: { call: OneCall }) {
   const whole = Math.max(call.duration_ms, 1);
   if (call.attempts.length === 0)
@@ -159,7 +159,7 @@ function Attempts({ call }: { call: OneCall }) {
   );
 }
 
-/** What plugins did to it, in the order in which they did. */
+/** Hook actions on the call, in order. */
 function Hooks({ hooks }: { hooks: readonly CallHook[] }) {
   return (
     <>

@@ -19,12 +19,12 @@ export function Outcome({ call }: { call: Pick<Call, 'outcome' | 'error_code'> }
   );
 }
 
-/** Where a call went, or would have gone: one that was refused early has no provider. */
+/** Target of a call, actual or intended: a call rejected early has no provider. */
 export function targetOf({ provider, model }: Pick<Call, 'provider' | 'model'>): string {
   return provider === '-' ? model : `${provider}/${model}`;
 }
 
-/** One line a call; `link` leads to the calls that are shown, with more words: one of them, or those of a user. */
+/** Columns, one line per call. `link` leads to the same list with another filter: one call, or those of a user. */
 export function callColumns(
   link: (more: { readonly id?: string; readonly user?: string }) => string,
 ): readonly Column<Call>[] {

@@ -5,11 +5,11 @@ import type uPlot from 'uplot';
 export interface Series {
   readonly label: string;
   readonly values: readonly number[];
-  /** A variable of the style sheet. */
+  /** Variable of the style sheet. */
   readonly colour: string;
 }
 
-/** Bars over the steps of a range. The table beside it says the same, so the picture is for eyes alone. */
+/** Bar chart over the steps of a range. A table next to it has the same values, so screen readers skip the chart. */
 export function Chart({
   steps,
   series,
@@ -108,7 +108,7 @@ function barsOf(Plot: typeof uPlot): uPlot.Series.PathBuilder {
   return make;
 }
 
-/** `04:00` of an hour, `23 Nov` of a day. */
+/** `04:00` for an hour, `23 Nov` for a day. */
 function shorten(step: string | undefined): string {
   if (step === undefined) return '';
   const [, date = '', clock] = /^(\d{4}-\d{2}(?:-\d{2})?)(?:T(\d{2}:\d{2}))?/.exec(step) ?? [];

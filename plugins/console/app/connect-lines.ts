@@ -5,9 +5,9 @@ export type Client = (typeof CLIENTS)[number];
 
 const VARIABLE = '$TOLLGATE_API_KEY';
 
-/** The lines that connect a client, with a key or the variable that holds one. */
+/** Lines that connect a client, with a key or the variable that holds one. */
 export function connectLines(client: Client, key: string = VARIABLE, model = 'MODEL', origin = GATEWAY_URL): string {
-  // A shell replaces a variable between double quotes alone.
+  // Shells expand variables between double quotes only.
   const quote = key === VARIABLE ? '"' : "'";
   const lines: Readonly<Record<Client, readonly string[]>> = {
     curl: [

@@ -1,4 +1,4 @@
-/** How values are written: the same on every page. */
+/** Formats of values, the same on every page. */
 
 const NUMBER = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 
@@ -6,14 +6,14 @@ export function count(value: number | null | undefined): string {
   return value === null || value === undefined ? '–' : NUMBER.format(value);
 }
 
-/** Dollars as the gateway says them, to the cent and beyond: never rounded here, only grouped. */
+/** Formats dollars exactly as the gateway sends them: grouped, never rounded. */
 export function usd(text: string | null | undefined): string {
   if (text === null || text === undefined) return '–';
   const [, sign = '', whole = '', rest = ''] = /^(-?)(\d+)(\.\d+)?$/.exec(text) ?? [];
   return whole === '' ? text : `${sign}$${whole.replaceAll(/\B(?=(\d{3})+$)/g, ',')}${rest}`;
 }
 
-/** What stands for a cost that is not known: nothing was charged, or what was held. */
+/** Text for an unknown cost: nothing was charged, or the reserved amount. */
 export function unknownCost({ cost_usd: charged }: { readonly cost_usd: string | null }): string {
   return charged === null ? 'not known' : `not known, ${usd(charged)} held`;
 }
@@ -28,7 +28,7 @@ const CLOCK = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-dig
 const DAY = new Intl.DateTimeFormat('en-GB', { day: '2-digit', month: 'short' });
 const WHOLE = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });
 
-/** The time of this browser's clock; of another day with the day. */
+/** Time by this browser's clock; with the day if it is another one. */
 export function time(iso: string | null | undefined): string {
   if (!iso) return '–';
   const date = new Date(iso);
@@ -44,7 +44,7 @@ export function day(iso: string | null | undefined): string {
   return iso ? new Date(iso).toISOString().slice(0, 10) : '–';
 }
 
-/** How far it is to a time, such as `in 4 min` or `in 7 days`. */
+/** Duration until a time, such as `in 4 min` or `in 7 days`. */
 export function until(iso: string): string {
   const minutes = Math.round((Date.parse(iso) - Date.now()) / 60_000);
   if (minutes < 1) return 'in a moment';

@@ -5,7 +5,7 @@ import { CLIENTS, type Client, connectLines } from './connect-lines.ts';
 import type { Key } from './shapes.ts';
 import { Button, Choice, Code, Copy, Dialog, Problem, Spinner, Text, useLoad } from './ui.tsx';
 
-/** What a form of a key has, as it was typed. */
+/** Typed values of a key form. */
 interface Draft {
   readonly user_id: string;
   readonly name: string;
@@ -41,7 +41,7 @@ const ROLES = [
   ['admin', 'admin: everything that this console can'],
 ] as const;
 
-/** The body of a request: what is empty is null, so that an edit takes it away. */
+/** Request body: empty fields are null, so that an edit removes them. */
 function bodyOf({ name, budget_usd, amount, every, rpm, tpm, models, expires }: Draft): Record<string, unknown> {
   const number = (text: string): number | null => (text.trim() === '' ? null : Number(text));
   const names = models.split(/[\s,]+/).filter(Boolean);
@@ -91,10 +91,10 @@ function KeyFields({ draft, set }: { draft: Draft; set: (change: Partial<Draft>)
   );
 }
 
-/** What was typed for a new key outlives a look at another page, until the key is made or the form is cancelled. */
+/** Text typed for a new key survives a change of the page, until the key is created or the form is cancelled. */
 let kept: { readonly of: string; readonly draft: Draft } | undefined;
 
-/** Makes a key and shows it, once; one of a team has its tag, and no more than the team may give. */
+/** Creates a key and shows it once. A team's key has its tag, within the team's limits. */
 export function NewKey({
   user = '',
   team,
@@ -121,7 +121,7 @@ export function NewKey({
     event.preventDefault();
     setError(undefined);
     change<{ api_key: string }>('POST', team === undefined ? '/keys' : `/own-teams/${encodeURIComponent(team)}/keys`, {
-      // What is left empty is not asked for.
+      // Empty fields are omitted.
       ...Object.fromEntries(Object.entries(bodyOf(draft)).filter(([, value]) => value !== null)),
       user_id: draft.user_id,
       ...(draft.role !== '' && { role: draft.role }),
@@ -208,7 +208,7 @@ function draftOf(key: Key): Draft {
   };
 }
 
-/** Changes what a key may, unless somebody else did meanwhile; what was typed stays. */
+/** Edits a key, except when it was changed meanwhile; typed text stays. */
 export function EditKey({ id, onClose }: { id: string; onClose: () => void }) {
   const loaded = useLoad(id, () => getVersion<Key>(`/keys/${id}`));
   const [typed, setTyped] = useState<Partial<Draft>>({});
@@ -218,7 +218,7 @@ export function EditKey({ id, onClose }: { id: string; onClose: () => void }) {
     event.preventDefault();
     if (!draft) return;
     setError(undefined);
-    // Only what was typed is sent: a form that knows one budget of several takes none away.
+    // Only typed fields are sent: a form that shows one budget of several removes none.
     const before: Record<string, unknown> = bodyOf(draftOf(loaded.data.value));
     const changed = Object.entries(bodyOf(draft)).filter(
       ([field, value]) => JSON.stringify(value) !== JSON.stringify(before[field]),
@@ -253,7 +253,7 @@ export function EditKey({ id, onClose }: { id: string; onClose: () => void }) {
   );
 }
 
-/** Refuses a key for a while, or for good, which is asked twice. */
+/** Blocks a key, or revokes it after a confirmation. */
 function EndKey({ item, onClose }: { item: Key; onClose: () => void }) {
   const [isSure, setSure] = useState(false);
   const [error, setError] = useState<unknown>();

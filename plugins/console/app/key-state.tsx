@@ -2,7 +2,7 @@ import { day, usd } from './format.ts';
 import type { Key } from './shapes.ts';
 import { Badge } from './ui.tsx';
 
-/** Whether a key works, in a word. */
+/** State of a key in one word. */
 export function KeyState({ item }: { item: Key }) {
   if (item.revoked_at) return <Badge tone="dim">revoked {day(item.revoked_at)}</Badge>;
   if (item.blocked_at) return <Badge tone="bad">blocked</Badge>;
@@ -11,7 +11,7 @@ export function KeyState({ item }: { item: Key }) {
   return <Badge tone="good">{item.expires_at ? `until ${day(item.expires_at)}` : 'active'}</Badge>;
 }
 
-/** What a key may at most, in a line. */
+/** Limits of a key in one line. */
 export function describeLimits({ plan, rpm, tpm, budgets, models }: Key): string {
   const parts = [
     plan && `plan ${plan}`,

@@ -2,21 +2,21 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { get, hrefOf, minutesAhead, type Page, pathOf, type Query } from './api.ts';
 import type { Call } from './shapes.ts';
 
-/** How many lines a page keeps: older ones are a click away. A browser lays out the whole table for each line that comes. */
+/** Maximum lines on a page; older ones are a click away. A browser lays out the whole table for each new line. */
 const MOST = 100;
 const A_PAGE = 100;
-/** How many pages of the gateway are looked through at once for what is rare. */
+/** Maximum pages of the gateway that are read in one search for rare calls. */
 const MOST_PAGES = 100;
-/** How many lines are added in one frame, where not too many wait: a browser that is slow stays at hand. */
+/** Maximum lines added per frame while the backlog is short, so that a slow browser stays responsive. */
 const A_FRAME = 10;
 
 export interface LiveCalls {
   readonly calls: readonly Call[];
   readonly error: unknown;
   readonly isLoading: boolean;
-  /** Whether the feed is connected. */
+  /** True while the feed is connected. */
   readonly isLive: boolean;
-  /** Whether some calls came too fast to be told. */
+  /** True if calls were dropped because they arrived too fast. */
   readonly isCut: boolean;
   readonly next: string | undefined;
   loadOlder(): void;
@@ -31,18 +31,20 @@ interface State {
 
 const EMPTY: State = { calls: [], next: undefined, error: undefined, isLoading: true };
 
-/** The calls of a filter, newest first; while `isOn`, new ones come by themselves over one connection, filtered by the gateway. */
+/**
+ * Calls that match a filter, newest first. With `isOn` new ones arrive over one connection, filtered by the gateway.
+ */
 export function useLiveCalls(filter: Query, isOn: boolean): LiveCalls {
   const list = useCallList(filter);
   const feed = useFeed(filter, isOn, list.addNew, list.reload);
   return { ...list.state, ...feed, loadOlder: list.loadOlder };
 }
 
-/** Which calls of a filter are shown. */
+/** Calls shown for a filter. */
 function useKnown(key: string) {
   const known = useRef({ key, ids: new Set<string>(), isTrimmed: false });
 
-  /** Those that are not shown yet; none of a filter that is no longer looked at. */
+  /** Returns calls that are not shown yet; none for a previous filter. */
   const takeNew = (fresh: readonly Call[]): readonly Call[] => {
     const { ids } = known.current;
     const news = known.current.key === key ? fresh.filter(({ id }) => !ids.has(id)) : [];
@@ -52,12 +54,14 @@ function useKnown(key: string) {
   return { known, takeNew };
 }
 
-/** What is shown of a filter: pages as they are wanted, and what the feed tells, each call once. */
+/** List of calls for a filter: pages on request, and calls of the feed, each call once. */
 function useCallList(filter: Query) {
   const key = JSON.stringify(filter);
   const [state, setState] = useState<State>(EMPTY);
   const { known, takeNew } = useKnown(key);
-  /** Shows a page more: a gateway that looked for long tells a short one, or an empty one, and where to go on. */
+  /**
+   * Loads another page. After a long search the gateway returns a short or empty page, with the position to continue.
+   */
   const load = async (after: string | undefined): Promise<void> => {
     try {
       for (let from = after, left = MOST_PAGES; ; left -= 1) {
@@ -79,7 +83,7 @@ function useCallList(filter: Query) {
     }
   };
   const loadOlder = (): void => {
-    // Lines were let go since: what is older than the last one begins somewhere else now.
+    // Lines were dropped since: older calls now start at another position.
     const from = known.current.isTrimmed ? undefined : state.next;
     known.current.isTrimmed = false;
     void load(from);
@@ -96,7 +100,7 @@ function useCallList(filter: Query) {
     state,
     reload: () => void load(undefined),
     loadOlder,
-    /** `isAfterGap`: calls before these were let go unseen, so that no line is shown beneath that is not the next one. */
+    /** `isAfterGap`: calls before these were dropped unseen, so older lines are removed to keep the list gapless. */
     addNew(fresh: readonly Call[], isAfterGap: boolean): void {
       const news = takeNew(fresh);
       if (news.length === 0) return;
@@ -110,13 +114,13 @@ function useCallList(filter: Query) {
   };
 }
 
-/** The lines with new ones, and those that are let go for them. */
+/** Adds new lines, and drops old ones above the limit. */
 function addLines(
   before: State,
   news: readonly Call[],
   isAfterGap: boolean,
 ): { readonly state: State; readonly gone: readonly Call[] } {
-  // The feed begins with some that a short first page does not have yet.
+  // The feed starts with calls that a short first page may lack.
   const all = [...news, ...before.calls].sort(byNewest);
   const calls = all.slice(0, isAfterGap ? news.length : Math.max(MOST, before.calls.length));
   const gone = all.slice(calls.length);
@@ -129,13 +133,13 @@ function byNewest(one: Call, other: Call): number {
 
 const UNIT_MS: Readonly<Record<string, number>> = Object.freeze({ s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 });
 
-/** The first moment of a time such as `7d`, by the clock of the gateway; all time without one. */
+/** Start of a range such as `7d` by the gateway's clock; 0 without a range. */
 function oldestOf(last: Query[string]): number {
   const [, number, unit = ''] = /^(\d+)([smhd])$/.exec(String(last)) ?? [];
   return number === undefined ? 0 : Date.now() - minutesAhead.value * 60_000 - Number(number) * (UNIT_MS[unit] ?? 0);
 }
 
-/** Follows the calls of a filter; `onCut` is told when the gateway no longer lets this page follow. */
+/** Follows the calls of a filter; `onCut` is called when the gateway ends the feed. */
 export function useFeed(
   filter: Query,
   isOn: boolean,
@@ -146,10 +150,10 @@ export function useFeed(
   const [isCut, setCut] = useState(false);
   useEffect(() => {
     if (!isOn) return undefined;
-    // The feed knows no time: of the newest ones that it begins with, some may be older than what is looked at.
+    // The feed has no time filter: its first calls may be older than the range.
     const { last, ...words } = filter;
     const oldest = oldestOf(last);
-    // With the newest ones first: nothing is missed between the list and the feed.
+    // Starts with the newest calls, so that none is missed between the list and the feed.
     const source = new EventSource(hrefOf(pathOf('/calls', { ...words, follow: 'true', limit: 20 })));
     let waiting: Call[] = [];
     let hasGap = false;
@@ -168,7 +172,7 @@ export function useFeed(
     };
     source.addEventListener('skipped', () => setCut(true));
     source.addEventListener('call', (event) => {
-      // Many at once are drawn over some frames. A page that is hidden draws nothing, and keeps no more than it would show.
+      // Bursts are drawn over several frames. A hidden page draws nothing, and stores no more than it would show.
       const call = JSON.parse(event.data) as Call;
       if (Date.parse(call.at) < oldest) return;
       hasGap ||= waiting.length === MOST;

@@ -24,7 +24,7 @@ import { Button, PageHead } from './ui.tsx';
 interface PageRow {
   readonly title: string;
   readonly Page: ComponentType;
-  /** The scopes of which one has to be there for it to be shown. */
+  /** Scopes of which one is required to show it. */
   readonly needs?: readonly string[];
 }
 
@@ -54,7 +54,7 @@ effect(() => {
   localStorage.setItem(KEPT, scheme.value);
 });
 
-/** Where there is little room, the pages are behind a button. */
+/** On narrow screens the pages are behind a menu button. */
 const isMenuOpen = signal(false);
 effect(() => {
   if (route.value.page) isMenuOpen.value = false;
@@ -127,7 +127,7 @@ function NotYours({ needs = [] }: { needs: readonly string[] | undefined }) {
 function App() {
   const Page = shown.value?.Page ?? Unknown;
   const name = route.value.page;
-  // A new page is read from its heading on.
+  // Move the focus to the heading of a new page.
   useEffect(() => document.querySelector<HTMLElement>('h1')?.focus({ preventScroll: true }), [name]);
   if (session.value === undefined) return <main class="alone muted">Loading …</main>;
   if (session.value === null) return <SignIn />;
@@ -176,7 +176,7 @@ function App() {
   );
 }
 
-/** Times in the pages are of this computer's clock. */
+/** Note that times are of this computer's clock. */
 function ClockNote() {
   const ahead = minutesAhead.value;
   if (ahead === 0) return null;

@@ -1,7 +1,7 @@
 import type { Model } from './shapes.ts';
 import { Badge } from './ui.tsx';
 
-/** Whether a model can be called now, and what stands in the way. */
+/** State of a model: callable or not, and the problem. */
 export function ModelState({ model: { is_callable, problem } }: { model: Model }) {
   const [tone, word] = is_callable
     ? problem
@@ -18,7 +18,7 @@ export function ModelState({ model: { is_callable, problem } }: { model: Model }
   );
 }
 
-/** Models by what stands in their way: a mistake in a provider's options concerns all of its models. */
+/** Groups models by problem: a mistake in a provider's options affects all of its models. */
 export function groupByProblem(models: readonly Model[]): ReadonlyMap<string, readonly string[]> {
   const groups = new Map<string, string[]>();
   for (const { id, problem } of models) if (problem !== null) groups.set(problem, [...(groups.get(problem) ?? []), id]);

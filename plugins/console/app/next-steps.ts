@@ -1,4 +1,4 @@
-/** What an operator does about a failure, by its code. Vendors' own words stand beside. */
+/** Remedies by error code, shown next to the vendor's message. */
 const STEPS: Readonly<Record<string, string>> = Object.freeze({
   provider_unavailable:
     'Look at the target: does the vendor answer? A second target for the alias takes over when this one fails.',

@@ -1,14 +1,14 @@
 import { GATEWAY_URL } from './api.ts';
 
-/** What the playground asks of one or two models, as it was typed. */
+/** Typed request of the playground to one or two models. */
 export interface Draft {
   readonly models: readonly string[];
   readonly system: string;
   readonly prompt: string;
   readonly most: string;
-  /** Pictures, as `data:` URLs. */
+  /** Images as `data:` URLs. */
   readonly images: readonly string[];
-  /** JSON: a list of tools. */
+  /** JSON list of tools. */
   readonly tools: string;
 }
 
@@ -23,7 +23,9 @@ interface Tool {
   readonly parameters?: unknown;
 }
 
-/** The tools of a draft, in OpenAI's form or by their fields alone; throws a sentence for what cannot be read. */
+/**
+ * Parses the tools of a draft, in OpenAI's form or by their fields alone; throws a readable message for invalid text.
+ */
 export function readTools(text: string): readonly Tool[] {
   if (text.trim() === '') return [];
   let list: unknown;
@@ -43,7 +45,7 @@ export function readTools(text: string): readonly Tool[] {
   return tools;
 }
 
-/** The request of a draft to one of its models, in OpenAI's format. */
+/** Request of a draft to one of its models, in OpenAI's format. */
 export function chatBody({ system, prompt, most, images, tools }: Draft, model: string): object {
   const pictures = images.map((url) => ({ type: 'image_url', image_url: { url } }));
   const content = pictures.length > 0 ? [{ type: 'text', text: prompt }, ...pictures] : prompt;
@@ -57,7 +59,7 @@ export function chatBody({ system, prompt, most, images, tools }: Draft, model: 
   };
 }
 
-/** The same in Anthropic's format, where the most that is written always has to be named. */
+/** Request in Anthropic's format, which requires the maximum output. */
 function messagesBody({ system, prompt, most, images, tools }: Draft, model: string): object {
   const pictures = images.map((url) => {
     const [, media_type = '', data = ''] = /^data:([^;,]*);base64,(.*)$/.exec(url) ?? [];
@@ -81,7 +83,7 @@ function messagesBody({ system, prompt, most, images, tools }: Draft, model: str
 export const FORMATS = ['curl', 'OpenAI SDK', 'Anthropic SDK'] as const;
 export type Format = (typeof FORMATS)[number];
 
-/** The request of a draft to its first model, as a program writes it; pictures are cut, with a word for that. */
+/** Request of a draft to its first model as sample code; images are replaced by a placeholder. */
 export function sampleOf(draft: Draft, format: Format): string {
   const [model = ''] = draft.models;
   const short = { ...draft, images: draft.images.map((url) => `${url.slice(0, url.indexOf(',') + 1)}BASE64`) };

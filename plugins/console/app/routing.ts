@@ -1,6 +1,6 @@
 import { computed, signal } from '@preact/signals';
 
-/** The page and its words stand behind the `#`, so that every view is a link. */
+/** Page and parameters are in the `#` fragment, so that every view is a link. */
 const hash = signal(location.hash);
 addEventListener('hashchange', () => {
   hash.value = location.hash;
@@ -14,7 +14,7 @@ export const route = computed(() => {
   };
 });
 
-/** The link to a page with some words; words that are empty are left out. */
+/** Link to a page with parameters; empty ones are omitted. */
 export function linkTo(page: string, query: Readonly<Record<string, string | undefined>> = {}): string {
   const words = Object.entries(query).flatMap(([name, value]) =>
     value === undefined || value === '' ? [] : [[name, value]],
@@ -22,7 +22,7 @@ export function linkTo(page: string, query: Readonly<Record<string, string | und
   return `#/${page === 'home' ? '' : page}${words.length > 0 ? `?${new URLSearchParams(words)}` : ''}`;
 }
 
-/** Changes words of the page that is shown; `undefined` takes one away. */
+/** Changes parameters of the current page; `undefined` removes one. */
 export function setWords(words: Readonly<Record<string, string | undefined>>): void {
   location.hash = linkTo(route.value.page, { ...route.value.query, ...words });
 }

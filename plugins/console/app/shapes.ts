@@ -1,8 +1,8 @@
-/** What the routes of operators respond with, as far as the pages read it. Each is described in `/docs`. */
+/** Responses of operator routes, as far as the pages use them. `/docs` describes each. */
 
 export interface Attempt {
   readonly target: string;
-  /** The name of the provider's key, where it has several. */
+  /** Name of the provider's key, if it has several. */
   readonly key?: string;
   readonly ms: number;
   readonly status?: number;
@@ -34,14 +34,14 @@ export interface Call {
   readonly duration_ms: number;
   readonly first_byte_ms: number | null;
   readonly units: Readonly<Record<string, number>>;
-  /** Null where nothing was charged since the cost is not known. */
+  /** Null if nothing was charged because the cost is unknown. */
   readonly cost_usd: string | null;
   readonly saved_usd: string | null;
   readonly estimated: boolean;
   readonly priced: boolean;
 }
 
-/** What a plugin's hook did to a call. */
+/** Action of a plugin's hook on a call. */
 export interface CallHook {
   readonly plugin: string;
   readonly hook: string;
@@ -58,11 +58,12 @@ export interface OneCall extends Call {
   readonly bodies: unknown;
 }
 
-/** A budget that is near its end. */
+/** Budget close to exhaustion. */
 export interface NearBudget {
   readonly budget: string;
   readonly of: string;
   readonly whose: string;
+  readonly plan?: string;
   readonly used: number;
   readonly amount_usd: string;
   readonly spent_usd: string;
@@ -70,7 +71,7 @@ export interface NearBudget {
   readonly resets_at: string | null;
 }
 
-/** A program that a person signed in with. */
+/** Program that a person signed in with. */
 export interface ProgramSignIn {
   readonly id: string;
   readonly program: string;
@@ -79,7 +80,7 @@ export interface ProgramSignIn {
   readonly ends_at: string;
 }
 
-/** A process that runs on the store. */
+/** Process that runs on the store. */
 export interface GatewayNode {
   readonly id: string;
   readonly host: string;
@@ -95,7 +96,7 @@ export interface Target {
   readonly target: string;
   readonly provider: string;
   readonly model: string;
-  /** The name of one of the provider’s keys, where the row is about it alone. */
+  /** Name of the provider’s key, if the row is about a single one. */
   readonly key?: string;
   readonly state: 'closed' | 'half-open' | 'open' | 'drained';
   readonly cause?: string;
@@ -113,7 +114,7 @@ export interface Target {
   };
 }
 
-/** A budget of one key, as that key is shown. */
+/** Budget of one key, as the key shows it. */
 export interface KeyBudget {
   readonly name: string;
   readonly every: string;
@@ -171,7 +172,7 @@ export interface Team {
     readonly groups?: readonly string[];
     readonly keys?: readonly string[];
   };
-  /** The tag itself unless given. */
+  /** Default: the tag. */
   readonly account?: string;
   readonly members?: readonly string[];
   readonly models?: readonly string[];
@@ -194,7 +195,7 @@ export interface Sums {
   readonly cost_usd: string;
   readonly saved_usd: string;
   readonly unpriced_requests: number;
-  /** Where it was asked for. */
+  /** Present if requested. */
   readonly latency?: Latency | null;
 }
 
@@ -225,12 +226,12 @@ export interface Model {
   readonly id: string;
   readonly provider: string | null;
   readonly is_callable: boolean;
-  /** What stops its calls, or makes some fail, and the remedy. */
+  /** Problem that stops its calls, or some of them, with the remedy. */
   readonly problem: string | null;
-  /** Of an alias. */
+  /** Targets of an alias. */
   readonly targets: readonly string[] | null;
   readonly context_window: number | null;
-  /** The day from which on its vendor no longer serves it. */
+  /** Day from which its vendor no longer serves it. */
   readonly shutdown: string | null;
   readonly price: { readonly input: number; readonly output: number; readonly cached_input?: number } | null;
 }
@@ -272,7 +273,7 @@ export interface Plugin {
 
 export interface Configuration {
   readonly file: string;
-  /** Why the last reload was refused. */
+  /** Reason why the last reload was refused. */
   readonly problem?: string;
   readonly configuration: Readonly<Record<string, unknown>>;
   readonly sources: Readonly<Record<string, string>>;

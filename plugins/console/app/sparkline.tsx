@@ -1,6 +1,6 @@
 import { count } from './format.ts';
 
-/** What came in an hour. */
+/** Calls of one hour. */
 export interface Hour {
   readonly calls: number;
   readonly failed: number;
@@ -9,7 +9,7 @@ export interface Hour {
 const HEIGHT = 22;
 const STEP = 5;
 
-/** A bar an hour, the latest last; what failed stands at the foot in another colour. Its words say the sums. */
+/** One bar per hour, the latest last; failures are at the bottom in another colour. Its label has the sums. */
 export function Sparkline({ hours }: { hours: readonly Hour[] | undefined }) {
   if (!hours) return <span class="muted">no calls</span>;
   const most = Math.max(...hours.map(({ calls }) => calls), 1);

@@ -13,7 +13,7 @@ export function TargetState({ target }: { target: Target }) {
   return <Badge tone={target.state === 'closed' && target.error_ratio >= 0.5 ? 'warn' : tone}>{word}</Badge>;
 }
 
-/** How much a target needs to be looked at: the more, the earlier it stands. */
+/** Urgency of a target, which sorts the list. */
 export function urgencyOf({ state, error_ratio: failed }: Target): number {
   return { open: 4, 'half-open': 2, drained: 1, closed: 0 }[state] + failed;
 }

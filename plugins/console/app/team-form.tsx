@@ -3,10 +3,10 @@ import { change, getVersion, type Versioned } from './api.ts';
 import type { Team } from './shapes.ts';
 import { Button, Choice, Dialog, Problem, Spinner, Text, useLoad } from './ui.tsx';
 
-/** How long a budget of a team may be for. */
+/** Periods of a team's budget. */
 export const PERIODS = ['day', 'week', 'month', 'total'].map((word) => [word, word] as const);
 
-/** A team as it is now, to change or remove. */
+/** Form to edit or delete a team. */
 export function EditTeam({ tag, onClose }: { tag: string; onClose: () => void }) {
   const loaded = useLoad(tag, () => getVersion<Team>(`/teams/${encodeURIComponent(tag)}`));
   if (!loaded.data)
@@ -19,7 +19,7 @@ export function EditTeam({ tag, onClose }: { tag: string; onClose: () => void })
   return <TeamForm known={loaded.data} reload={loaded.reload} onClose={onClose} />;
 }
 
-/** The lists of names of a form, each with its words. */
+/** Lists of names in a form, with their labels. */
 const LISTS = Object.freeze({
   users: ['Owners: users', 'User ids, with commas. Each needs the role team, too.'],
   groups: ['Owners: groups', 'Groups of the identity provider that give the role team.'],
@@ -35,7 +35,7 @@ type ListName = keyof typeof LISTS;
 const OWNERS: readonly ListName[] = ['users', 'groups', 'keys'];
 const GIVEN: readonly ListName[] = ['members', 'models', 'providers', 'plans', 'server_tools'];
 
-/** The lists as they are typed. */
+/** Lists as typed text. */
 function textsOf({ owners, ...team }: Pick<Team, 'owners'> & Partial<Team>): Readonly<Record<ListName, string>> {
   const lists = { ...team, ...owners };
   return Object.fromEntries([...OWNERS, ...GIVEN].map((name) => [name, (lists[name] ?? []).join(', ')])) as Readonly<
@@ -43,7 +43,7 @@ function textsOf({ owners, ...team }: Pick<Team, 'owners'> & Partial<Team>): Rea
   >;
 }
 
-/** The lists that have something. */
+/** Lists that are not empty. */
 function readLists(names: readonly ListName[], texts: Readonly<Record<ListName, string>>): object {
   return Object.fromEntries(
     names.flatMap((name) => {
@@ -56,7 +56,7 @@ function readLists(names: readonly ListName[], texts: Readonly<Record<ListName, 
   );
 }
 
-/** Makes a team, or changes one unless somebody else did meanwhile. */
+/** Creates a team, or edits one, except when it was changed meanwhile. */
 export function TeamForm({
   known,
   reload,
@@ -82,7 +82,7 @@ export function TeamForm({
       owners: readLists(OWNERS, texts),
       ...readLists(GIVEN, texts),
       ...(account.trim() !== '' && { account: account.trim() }),
-      // What this form does not show of the budget stays.
+      // Budget fields that this form does not show are preserved.
       ...(amount.trim() !== '' && { budget: { ...before?.budget, amount_usd: amount.trim(), every } }),
     };
     change('PUT', path, body, known?.etag).then(onClose, setError);

@@ -4,7 +4,7 @@ import { useCallback, useEffect, useId, useRef, useState } from 'preact/hooks';
 import { ApiError } from './api.ts';
 import { time, wholeTime } from './format.ts';
 
-/** The parts that pages are made of. */
+/** Components of pages. */
 
 export interface Loaded<T> {
   readonly data: T | undefined;
@@ -13,7 +13,10 @@ export interface Loaded<T> {
   reload(): void;
 }
 
-/** Loads something when the page is shown and when `key` changes, and nothing without one; what was there stays until the new is. */
+/**
+ * Loads data when the page is shown and when `key` changes; loads nothing without a key. Previous data stays until the
+ * new data arrives.
+ */
 export function useLoad<T>(key: string | undefined, load: () => Promise<T>): Loaded<T> {
   const [state, setState] = useState<{ data?: T; error?: unknown; isLoading: boolean }>({
     isLoading: key !== undefined,
@@ -82,7 +85,7 @@ export function Panel({
   );
 }
 
-/** What went wrong, and what to do. */
+/** Error with its remedy. */
 export function Problem({ error, retry }: { error: unknown; retry?: () => void }) {
   if (error === undefined) return null;
   const message = error instanceof Error ? error.message : String(error);
@@ -116,7 +119,7 @@ export function Button({ kind = 'plain', type = 'button', children, ...rest }: B
   );
 }
 
-/** Copies a text, and says so. */
+/** Copies a text, and confirms it. */
 export function Copy({ text, label = 'Copy' }: { text: string; label?: string }) {
   const isCopied = useSignal(false);
   const copy = async (): Promise<void> => {
@@ -147,12 +150,12 @@ export function Code({ text }: { text: string }) {
 
 export type Tone = 'good' | 'warn' | 'bad' | 'dim';
 
-/** A state in a word; the colour only repeats it. */
+/** State in a word; the colour only repeats it. */
 export function Badge({ tone, children }: { tone: Tone; children: ComponentChildren }) {
   return <span class={`badge ${tone}`}>{children}</span>;
 }
 
-/** A name that may be long: it is broken only where there is no more room. */
+/** Name that may be long: it wraps only if there is no more space. */
 export function Name({ text }: { text: string }) {
   return (
     <div class="wrap">
@@ -173,19 +176,16 @@ export function Time({ at }: { at: string | null | undefined }) {
 export interface Column<Row> {
   readonly name: string;
   readonly isNumber?: boolean;
-  /** Left out where there is little room. */
+  /** Hidden on narrow screens. */
   readonly isExtra?: boolean;
-  /** Shown where there is much room alone. */
+  /** Shown on wide screens alone. */
   readonly isWide?: boolean;
-  /** Its head is for screen readers alone. */
+  /** Its header is for screen readers alone. */
   readonly isQuiet?: boolean;
   cell(row: Row): ComponentChildren;
 }
 
-/**
- * Rows as a table. Of one that keeps its `columns` a row that was drawn is not drawn again: lists to which lines are added all the time
- * depend on it.
- */
+/** Table of rows. With unchanged `columns` an existing row is not rendered again, which live lists depend on. */
 export function Table<Row>({
   label,
   columns,
@@ -250,7 +250,7 @@ function Line<Row>({
   return (
     <tr class={isCurrent ? 'current' : ''}>
       {columns.map((column) => (
-        // Where a row stands as lines, each cell says what it is.
+        // When rows are shown as lines, each cell has a label.
         <td key={column.name} class={classOf(column)} data-name={column.isQuiet ? undefined : column.name}>
           {column.cell(row)}
         </td>
@@ -279,7 +279,7 @@ interface TextProps {
   readonly placeholder?: string;
   readonly required?: boolean;
   readonly maxLength?: number;
-  /** The id of a list of what it may be. */
+  /** Id of a datalist. */
   readonly list?: string;
 }
 
@@ -287,7 +287,7 @@ export function Text({ label, hint, onType, type = 'text', ...rest }: TextProps)
   return (
     <Field label={label} {...(hint !== undefined && { hint })}>
       <input
-        // The types of Preact want to know which of them it is.
+        // Preact's types require a single literal type.
         type={type as 'text'}
         autocomplete="off"
         spellcheck={false}
@@ -323,7 +323,7 @@ export function Choice({
   );
 }
 
-/** A text that is looked up once it is complete: at Enter, or when the field is left. */
+/** Text that is searched once complete: at Enter, or when the field loses the focus. */
 export function Search({
   label,
   value,
@@ -351,7 +351,7 @@ export function Search({
   );
 }
 
-/** A window of its own over the page, or at its side; Escape closes it, and the focus goes back to where it was. */
+/** Dialog over the page, or at its side. Escape closes it, and the focus returns to its previous element. */
 export function Dialog({
   title,
   onClose,
@@ -385,7 +385,7 @@ export function Dialog({
   );
 }
 
-/** A share as a bar with its text; past the end it is full. */
+/** Share as a bar with text; above 1 it is full. */
 export function Bar({ share, label, tone = 'good' }: { share: number; label: string; tone?: Tone }) {
   const width = `${Math.min(Math.max(share, 0), 1) * 100}%`;
   const isNone = share <= 0;

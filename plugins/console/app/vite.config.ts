@@ -1,10 +1,10 @@
 import { defineConfig } from 'vite';
 
-/** The page of the console: `npm run build` puts it into `dist/console/`. */
+/** Build of the console page: `npm run build` writes it to `dist/console/`. */
 export default defineConfig({
   root: import.meta.dirname,
   base: '/console/',
-  // Scripts and styles find what they need from where they are: the gateway may be below a base path.
+  // Scripts and styles use relative URLs: the gateway may be below a base path.
   experimental: {
     renderBuiltUrl: (_file, { hostType }) => (hostType === 'html' ? undefined : { relative: true }),
   },
@@ -14,9 +14,9 @@ export default defineConfig({
     outDir: '../../../dist/console',
     emptyOutDir: true,
     target: 'es2022',
-    // Its polyfill would be code within the page.
+    // The polyfill would be inline code.
     modulePreload: { polyfill: false },
-    // A picture within a style would be no file of its own.
+    // Images inlined into a style would not be files.
     assetsInlineLimit: 0,
   },
 });

@@ -304,7 +304,7 @@ function addEmbeddings(api: PluginApi, aliases: Names): void {
         const { requestId, principal, session, trace, signal, onOutcome } = state;
         const input = sent[field] as string | readonly string[];
         const { dimensions } = sent;
-        const { response, headers } = await api.call(
+        const { response, headers } = await api.models.call(
           'embeddings',
           { model: aliases[model]?.[0] ?? model, input, ...(typeof dimensions === 'number' && { dimensions }) },
           { requestId, principal, session, trace, signal, onOutcome },
@@ -365,7 +365,7 @@ function addFacts(api: PluginApi, aliases: Names): void {
 
 function showModel(api: PluginApi, names: Names, name: string, { state: { principal } }: RouteContext): object {
   const id = names[name]?.[0] ?? name;
-  const row = api.models(principal).find((each) => each.id === id);
+  const row = api.models.list(principal).find((each) => each.id === id);
   if (!row)
     throw new GatewayError(
       'unsupported_model',
@@ -374,9 +374,9 @@ function showModel(api: PluginApi, names: Names, name: string, { state: { princi
         param: 'model',
       },
     );
-  const target = api.alias(id)?.[0] ?? id;
+  const target = api.models.alias(id)?.[0] ?? id;
   const cut = target.indexOf('/');
-  const facts = api.catalog.find(target.slice(0, cut), target.slice(cut + 1));
+  const facts = api.models.catalog.find(target.slice(0, cut), target.slice(cut + 1));
   const reads = facts?.inputModalities ?? [];
   return {
     ...{ modelfile: '', parameters: '', template: '', details: detailsOf(row.owned_by) },

@@ -18,9 +18,9 @@ import { addedTo, changesOf, limitOf } from '../native-change.ts';
 import { geminiError } from './errors.ts';
 import { PLAIN_FIELDS } from './read-request.ts';
 import { isPacked, MAX_CALL_ID, SKIP_SIGNATURE, sealedIn, sealSignature } from './signatures.ts';
-import { framesOf } from './stream.ts';
 import { geminiTraits, readEffort, writeThinking } from './tables.ts';
 import { fieldOf, type GeminiBody, listOf, nameIn } from './types.ts';
+import { framesOf } from './write-stream.ts';
 
 /**
  * Passthrough of requests to Google: the caller's own body with only these edits, in its own field order. Responses

@@ -12,9 +12,9 @@ import {
 } from '../../../contract/index.ts';
 import { geminiError } from './errors.ts';
 import { type InteractionBody, type Step, wantsSummaries } from './read-interactions.ts';
-import { createCandidateWriter } from './stream.ts';
 import type { GeminiPart } from './types.ts';
 import { finishOf, writeParts } from './write-response.ts';
+import { createCandidateWriter } from './write-stream.ts';
 
 /** Writes interactions as Google's servers do: parts of generateContent's candidate as steps, whole and streamed. */
 

@@ -47,7 +47,7 @@ interface Ticket {
 
 /** Creates batches. Each is one call, whose reservation outlives it. */
 export function createBeginning(
-  api: Pick<PluginApi, 'call' | 'ledger' | 'log'>,
+  api: Pick<PluginApi, 'models' | 'books' | 'log'>,
   records: Records,
   settler: Pick<Settler, 'send'>,
 ) {
@@ -74,7 +74,7 @@ export function createBeginning(
         targets: [{ provider, model }],
         requested,
       };
-      const { response, headers } = await api.call('batches', wanted, context);
+      const { response, headers } = await api.models.call('batches', wanted, context);
       const record = recordOf(ctx, batch, response, heldUntil);
       await keep(api, records, settler, record);
       ctx.set(headers);

@@ -34,7 +34,7 @@ export interface Line {
 
 /** Checks the requests of one batch one after the other. Each is admitted like a chat, and all use one model. */
 export class Checker {
-  readonly #api: Pick<PluginApi, 'draft' | 'offers' | 'catalog'>;
+  readonly #api: Pick<PluginApi, 'models'>;
   readonly #ctx: RouteContext;
   readonly #dialect: string;
   readonly #wire: BatchOffer['wire'];
@@ -47,12 +47,7 @@ export class Checker {
   #cost: number | null = 0;
   #count = 0;
 
-  constructor(
-    api: Pick<PluginApi, 'draft' | 'offers' | 'catalog'>,
-    ctx: RouteContext,
-    dialect: string,
-    wire: BatchOffer['wire'],
-  ) {
+  constructor(api: Pick<PluginApi, 'models'>, ctx: RouteContext, dialect: string, wire: BatchOffer['wire']) {
     this.#api = api;
     this.#ctx = ctx;
     this.#dialect = dialect;
@@ -80,12 +75,12 @@ export class Checker {
   }
 
   async #draft(key: string, sent: Buffer, place: string): Promise<object> {
-    const offers = this.#api.offers('batches');
+    const offers = this.#api.models.offers('batches');
     const takes = (name: string): boolean => {
       const offer = offers.get(name);
       return offer?.wire === this.#wire && Object.hasOwn(offer.paths, this.#dialect);
     };
-    const { target, requested, request, most } = await this.#api.draft(this.#ctx, this.#dialect, sent, takes);
+    const { target, requested, request, most } = await this.#api.models.draft(this.#ctx, this.#dialect, sent, takes);
     const { provider, model } = target;
     const offer = offers.get(provider);
     const path = offer?.paths[this.#dialect];
@@ -100,7 +95,7 @@ export class Checker {
       throw wrong(place, 'has a `service_tier`, which batches do not support; remove it');
     if (!first) {
       this.#price = batchPrice(
-        this.#api.catalog.priceOf(target, this.#api.catalog.find(provider, model)),
+        this.#api.models.catalog.priceOf(target, this.#api.models.catalog.find(provider, model)),
         offer.factor,
       );
       this.#headers = request.headers;

@@ -44,7 +44,7 @@ function partOf(price: Rates, factor: number): Rates {
 
 /** Cost of a response in a batch, by the model that served it; undefined if its vendor reported no usage. */
 export function meteredOf(
-  { catalog }: Pick<PluginApi, 'catalog'>,
+  { models: { catalog } }: Pick<PluginApi, 'models'>,
   target: Target,
   factor: number,
   { usage, model: served }: ChatResponse,

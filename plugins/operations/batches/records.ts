@@ -82,7 +82,7 @@ export function newId(prefix: string): string {
   return `${prefix}${(1e13 - Date.now()).toString(36).padStart(9, '0')}${randomBytes(12).toString('hex')}`;
 }
 
-type RecordsApi = Pick<PluginApi, 'keyv' | 'stores' | 'personalData'>;
+type RecordsApi = Pick<PluginApi, 'keyv' | 'stores'>;
 
 export interface Records {
   readonly files: Shelf<FileRecord>;
@@ -220,7 +220,7 @@ function createShelf<T extends Owned>(api: RecordsApi, kind: 'files' | 'batches'
   const shelf = new KeptShelf<T>(api, kind, most);
   const ownersOf = ({ userId, accounts }: { readonly userId: string; readonly accounts: readonly string[] }) =>
     accounts.map((account) => ownerOf({ account, userId }));
-  api.personalData({
+  api.stores.personalData({
     name: kind,
     count: (person) => shelf.count(ownersOf(person)),
     erase: (person) => shelf.erase(ownersOf(person)),

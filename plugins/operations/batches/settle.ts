@@ -15,10 +15,7 @@ import { meteredOf } from './prices.ts';
 import { type BatchRecord, hash, newId, type Records } from './records.ts';
 import { readLines, WIRES, withQuery } from './wires.ts';
 
-type SettleApi = Pick<
-  PluginApi,
-  'sendTo' | 'catalog' | 'ledger' | 'log' | 'offers' | 'settings' | 'stores' | 'onReady' | 'onClose'
->;
+type SettleApi = Pick<PluginApi, 'models' | 'books' | 'log' | 'settings' | 'stores' | 'onReady' | 'onClose'>;
 
 /** Maximum size of a vendor's response about a batch. */
 const MAX_BATCH_BYTES = 1024 * 1024;
@@ -57,11 +54,11 @@ export class Settler {
   /** Sends a request about a batch or file to its provider. Throws for an error status. */
   async send(
     provider: string,
-    request: Parameters<PluginApi['sendTo']>[2],
+    request: Parameters<PluginApi['models']['sendTo']>[2],
     signal?: AbortSignal,
   ): Promise<AttemptResponse> {
     const offer = this.#offerOf(provider);
-    const response = await this.#api.sendTo('batches', provider, withQuery(offer, request), signal);
+    const response = await this.#api.models.sendTo('batches', provider, withQuery(offer, request), signal);
     if (response.status >= 200 && response.status < 300) return response;
     const body = await response.readAll(MAX_BATCH_BYTES).catch(() => Buffer.alloc(0));
     const text = body.toString('utf8');
@@ -71,7 +68,7 @@ export class Settler {
   /** Sends a request, and returns the body of the response as JSON. */
   async sendForJson(
     provider: string,
-    request: Parameters<PluginApi['sendTo']>[2],
+    request: Parameters<PluginApi['models']['sendTo']>[2],
     maxBytes = MAX_BATCH_BYTES,
   ): Promise<JsonObject> {
     const value = parseJson((await (await this.send(provider, request)).readAll(maxBytes)).toString('utf8'));
@@ -141,7 +138,7 @@ export class Settler {
   }
 
   #offerOf(provider: string): BatchOffer {
-    const offer = this.#api.offers('batches').get(provider);
+    const offer = this.#api.models.offers('batches').get(provider);
     if (!offer) throw new StreamFailure({ class: 'upstream_error', message: 'no longer supports batches' });
     return offer;
   }
@@ -204,7 +201,7 @@ export class Settler {
     if (record.budgets) {
       const { account, callId } = record;
       const settled = { ...record.facts, outcome: 'ok', estimated: false, ...facts } as const;
-      await this.#api.ledger.release(account, callId, settled);
+      await this.#api.books.ledger.release(account, callId, settled);
     }
     await this.#records.batches.put(ended);
     await this.#records.ended(record.id);
@@ -214,7 +211,7 @@ export class Settler {
 
 /** Cost of a response to one request: by its usage, otherwise the reserved amount. */
 function readResult(
-  api: Pick<PluginApi, 'catalog'>,
+  api: Pick<PluginApi, 'models'>,
   offer: BatchOffer,
   { provider, model, dialect, cost }: BatchRecord['checked'],
   body: JsonObject,
@@ -233,7 +230,7 @@ function readResult(
 
 /** Charges one request exactly once, however often it is called. */
 async function payLine(
-  { ledger }: Pick<PluginApi, 'ledger'>,
+  { books: { ledger } }: Pick<PluginApi, 'books'>,
   record: BatchRecord,
   key: string,
   { units, cost, parts, estimated = false }: Metered,

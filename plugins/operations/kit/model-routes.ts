@@ -36,7 +36,7 @@ export function addModelRoutes<O extends Operation>(api: PluginApi, routes: Mode
       async handler(context) {
         const ctx = context as RouteContext<RequestOf<O>>;
         const request = read ? read(ctx.state.body) : ctx.state.body;
-        const called = await api.call(operation, request, callContext(ctx as RouteContext, request));
+        const called = await api.models.call(operation, request, callContext(ctx as RouteContext, request));
         ctx.set(called.headers);
         if (write) await write(ctx as RouteContext, called.response);
         else ctx.body = called.response;

@@ -300,7 +300,7 @@ class Sessions {
     {
       upgrade,
       ...context
-    }: Pick<Parameters<PluginApi['call']>[2], 'requestId' | 'signal' | 'targets' | 'requested'> & {
+    }: Pick<Parameters<PluginApi['models']['call']>[2], 'requestId' | 'signal' | 'targets' | 'requested'> & {
       readonly upgrade: Upgrade;
     },
     request: Omit<RealtimeRequest, 'ticket'>,
@@ -310,7 +310,7 @@ class Sessions {
     const isUnlimited = request.kind !== 'open' && request.kind !== 'response';
     this.#runs.set(ticket, run);
     try {
-      return await api.call(
+      return await api.models.call(
         'realtime',
         { ...request, ticket },
         {
@@ -385,7 +385,7 @@ class Sessions {
 }
 
 /** Logs a line for each call, like the access log for each request. */
-function noteIn(log: OwnApi['log']): NonNullable<Parameters<PluginApi['call']>[2]['onOutcome']> {
+function noteIn(log: OwnApi['log']): NonNullable<Parameters<PluginApi['models']['call']>[2]['onOutcome']> {
   return (call, outcome) => {
     const { requestId: request_id, principal, request } = call as Call<'realtime'>;
     const { status, error, target, units, cost, durationMs } = outcome;
@@ -416,8 +416,9 @@ function readModel(url = '/'): string {
 /** Rejects a provider without realtime, named in the model. */
 function assertServed(api: OwnApi, model: string): void {
   const provider = model.split('/', 1)[0] ?? '';
-  const offers = api.offers('realtime');
-  if (!model.includes('/') || offers.has(provider) || !api.catalog.has(provider) || api.alias(model)) return;
+  const offers = api.models.offers('realtime');
+  if (!model.includes('/') || offers.has(provider) || !api.models.catalog.has(provider) || api.models.alias(model))
+    return;
   const others = [...offers.keys()];
   throw new GatewayError(
     'unsupported_provider',

@@ -22,7 +22,7 @@ import { Transcripts } from './transcripts.ts';
 import { endTurns, type Run, Turn } from './turn.ts';
 import { type Tokens, tokensAfter, tokensOfItem, tokensOfSound } from './usage.ts';
 
-type Api = Pick<PluginApi, 'call' | 'checkEffects' | 'catalog'>;
+type Api = Pick<PluginApi, 'models'>;
 
 export interface SessionDeps {
   readonly upgrade: Upgrade;
@@ -235,7 +235,7 @@ export class Session {
   #assertTranscriber({ audio }: JsonObject): void {
     const model = readString(readObject(readObject(readObject(audio)['input'])['transcription'])['model']);
     const { api, target } = this.#deps;
-    const { catalog } = api();
+    const { catalog } = api().models;
     if (model === undefined || catalog.find(target.provider, model)) return;
     const near = catalog.suggest(target.provider, model).map((name) => `"${name}"`);
     const hint = near.length === 0 ? '' : `; did you mean ${near.join(', ')}`;
@@ -481,7 +481,7 @@ export class Session {
   /** Checks that the caller is allowed the effects of a body at the vendor. */
   async #check(body: JsonObject): Promise<void> {
     const { api, target, upgrade } = this.#deps;
-    await api().checkEffects('realtime', target, body, upgrade.principal);
+    await api().models.checkEffects('realtime', target, body, upgrade.principal);
   }
 
   #add({ text, audio, images }: Tokens): void {

@@ -299,9 +299,9 @@ export default definePlugin({
   setup(api, settings) {
     // Nothing is cached unless the configuration has this section.
     const cache = settings ? cacheOf(settings, api.keyv<CachedSound>('sounds')) : undefined;
-    const vendors = () => api.offers('speech');
+    const vendors = () => api.models.offers('speech');
     const speak = createSpeak(api, cache !== undefined);
-    const need = { vendors, speak, voices: createVoiceList(vendors), alias: api.alias };
+    const need = { vendors, speak, voices: createVoiceList(vendors), alias: api.models.alias };
     api.operation(defineSpeech(cache));
     if (cache) api.hook('answer', { operations: ['speech'], handler: createCacheHook(api, cache) });
     for (const route of [ttsRoute, voicesRoute, openaiSpeechRoute, allVoicesRoute, audioModelsRoute])
@@ -312,9 +312,9 @@ export default definePlugin({
 });
 
 /** Responds to a call with its cached sound: nothing is sent to the vendor, so nothing is charged. */
-function createCacheHook(api: Pick<PluginApi, 'offers'>, cache: SpeechCache) {
+function createCacheHook(api: Pick<PluginApi, 'models'>, cache: SpeechCache) {
   return async ({ targets: [target], request, principal }: Call<'speech'>): Promise<Answered<'speech'> | undefined> => {
-    const offer = target && api.offers('speech').get(target.provider);
+    const offer = target && api.models.offers('speech').get(target.provider);
     if (!offer) return undefined;
     const speech = await resolveSpeech(offer, { ...request, model: target.model });
     const response = await cache.find(speechCacheKey(principal.account, target.provider, speech));

@@ -14,7 +14,7 @@ export interface SpeechRoutesNeed {
   /** Voices of a vendor, from the vendor itself if necessary. */
   voices(vendor: string): Promise<readonly Voice[]>;
   /** Targets of an alias in the configuration. */
-  readonly alias: PluginApi['alias'];
+  readonly alias: PluginApi['models']['alias'];
 }
 
 /** `POST /{vendor}/tts`. */

@@ -19,12 +19,12 @@ export type Speak = (
  * Creates calls through the whole pipeline. Requests that the vendor does not support are rejected before the call
  * begins.
  */
-export function createSpeak(api: Pick<PluginApi, 'call' | 'offers'>, hasCache: boolean): Speak {
+export function createSpeak(api: Pick<PluginApi, 'models'>, hasCache: boolean): Speak {
   return async (vendorName, request, context, requested) => {
-    const offers = api.offers('speech');
+    const offers = api.models.offers('speech');
     const { model } = await resolveSpeech(findVendor(offers, vendorName), request);
     const explicit = { ...request, stream: request.stream !== false };
-    const { response, headers } = await api.call('speech', explicit, {
+    const { response, headers } = await api.models.call('speech', explicit, {
       ...context,
       targets: [{ provider: vendorName, model }],
       ...(requested !== undefined && { requested }),

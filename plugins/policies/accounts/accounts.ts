@@ -15,7 +15,7 @@ import { printable } from '../kit/printable.ts';
 import { type Action, type Actions, type Resource, resource, textOf, type Wish } from '../kit/resource.ts';
 import { isStoreFailure } from '../kit/write-queue.ts';
 import { CONTROL, checkAccountId } from './account-id.ts';
-import type { ReadBudgets } from './budgets/balance.ts';
+import type { ReadAccountBudgets } from './budgets/balance.ts';
 import { CALLER_BUDGET } from './budgets/view.ts';
 
 /** How many of an account's newest entries are shown. */
@@ -55,7 +55,11 @@ const WHOLE_ACCOUNT = {
   properties: {
     ...ACCOUNT_FIELDS,
     kept_bytes: KEPT_BYTES,
-    budgets: { type: 'array', items: CALLER_BUDGET, description: 'Of its plan, and of the user of its name.' },
+    budgets: {
+      type: 'array',
+      items: { ...CALLER_BUDGET, properties: { ...CALLER_BUDGET.properties, plan: { type: 'string' } } },
+      description: 'By its plan, by plans of its keys and tokens that were used, and of the user of its name.',
+    },
     entries: { type: 'array', items: ENTRY },
   },
 };
@@ -108,11 +112,17 @@ interface Account extends AccountRecord {
   readonly id: string;
 }
 
-type Api = Pick<PluginApi, 'ledger' | 'stores' | 'settings' | 'records' | 'shared' | 'audit' | 'route' | 'command'>;
+type Api = Pick<PluginApi, 'settings' | 'route' | 'command'> & {
+  readonly books: Pick<PluginApi['books'], 'ledger' | 'records'>;
+  readonly stores: Pick<PluginApi['stores'], 'shared' | 'kept'>;
+  readonly operators: Pick<PluginApi['operators'], 'audit'>;
+};
 
 /** `/api/core/admin/accounts` and `tollgate accounts`. An id with a slash is sent as `%2F`. */
-export function registerAccounts(api: Api, readBudgets: ReadBudgets = async () => []): void {
-  const { ledger } = api;
+export function registerAccounts(api: Api, readBudgets: ReadAccountBudgets = async () => []): void {
+  const {
+    books: { ledger },
+  } = api;
   const { defaultPlan } = api.settings;
   const table: Resource<Account, number> = {
     ...{ name: 'account', path: '/api/core/admin/accounts', id: 'id', schema: WHOLE_ACCOUNT },
@@ -149,7 +159,7 @@ type ShowAccount = (id: string) => Promise<ReturnType<typeof describe>>;
 
 function listAccounts(
   make: Make,
-  { ledger, settings }: Api,
+  { books: { ledger }, settings }: Api,
   { find }: Pick<Resource<Account, number>, 'find'>,
 ): Action {
   const { defaultPlan } = settings;
@@ -206,23 +216,26 @@ function listAccounts(
 }
 
 /** An account with its newest entries, the budgets of its plan and what it keeps. */
-async function showWhole({ ledger, stores, settings }: Api, readBudgets: ReadBudgets, account: Account) {
+async function showWhole(
+  { books: { ledger }, stores, settings }: Api,
+  readBudgets: ReadAccountBudgets,
+  account: Account,
+) {
   const { id } = account;
-  const [balance, entries, kept, all] = await Promise.all([
+  const [balance, entries, kept, budgets] = await Promise.all([
     ledger.balance(id),
     ledger.entries(id, { limit: SHOWN_ENTRIES }),
     stores.kept.bytes(id),
-    readBudgets({ credential: 'key', userId: id, account: id }),
+    readBudgets(id),
   ]);
   const shown = entries.map(({ at, amount, ...entry }) => {
     const { kind, reason, ref } = entry;
     return { at: new Date(at).toISOString(), kind, amount_usd: formatUsd(amount), reason, ref };
   });
-  const budgets = all.filter(({ of }) => of !== 'all');
   return { ...describe(account, settings.defaultPlan, balance), kept_bytes: kept, budgets, entries: shown };
 }
 
-function showAction(make: Make, api: Api, readBudgets: ReadBudgets): Action {
+function showAction(make: Make, api: Api, readBudgets: ReadAccountBudgets): Action {
   return make.show({
     http: {
       summary: 'Show an account with its newest entries',
@@ -239,8 +252,8 @@ function showAction(make: Make, api: Api, readBudgets: ReadBudgets): Action {
           `spent     ${spent_usd} USD of ${credited_usd} USD credited`,
           `keeps     ${kept_bytes} bytes in the store`,
           ...budgets.map(
-            ({ name, every, amount_usd, spent_usd: used, left_usd }) =>
-              `budget    ${name}: ${used} USD spent of ${amount_usd} ${every === 'total' ? 'in all' : `a ${every}`}, ${left_usd} left`,
+            ({ name, plan: by, every, amount_usd, spent_usd: used, left_usd }) =>
+              `budget    ${name}${by === undefined || by === plan ? '' : ` (plan ${by})`}: ${used} USD spent of ${amount_usd} ${every === 'total' ? 'in all' : `a ${every}`}, ${left_usd} left`,
           ),
           ...entries.map(
             ({ at, kind, amount_usd, reason }) => `${at}  ${kind.padEnd(6)}  ${amount_usd.padStart(12)}  ${reason}`,
@@ -322,9 +335,9 @@ function warnOfNew(shown: {
 
 type PlanWish = Pick<Wish<Account, number, unknown>, 'id' | 'found' | 'expected'>;
 
-function planActions(make: Make, api: Api, show: ShowAccount, readBudgets: ReadBudgets): readonly Action[] {
+function planActions(make: Make, api: Api, show: ShowAccount, readBudgets: ReadAccountBudgets): readonly Action[] {
   const readPlans = createPlanBook(api);
-  const records = api.records<AccountRecord>(ACCOUNTS);
+  const records = api.books.records<AccountRecord>(ACCOUNTS);
   const give = async (plan: string | null, { id, found, expected }: PlanWish) => {
     const names = [...(await readPlans()).keys()];
     if (plan !== null && !names.includes(plan))

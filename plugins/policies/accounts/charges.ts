@@ -50,9 +50,9 @@ interface Hold {
   used: readonly number[];
   amount: number;
   /** Reservations beside the first: a stream that broke off was to go on at another target. */
-  readonly more: string[];
+  more: readonly string[];
   /** All reservations, until the call ends. */
-  readonly running: RunningCall[];
+  running: readonly RunningCall[];
   /** Whether the balance or a budget has to cover it. */
   isLimited: boolean;
   /** Whether it stays after a call that ended well: who made the call settles it. */
@@ -69,7 +69,7 @@ export interface RunningCall extends Linked<RunningCall> {
 
 /** What the policy works with beside the API. */
 export interface Books {
-  readonly ledger: PluginApi['ledger'];
+  readonly ledger: PluginApi['books']['ledger'];
   readonly rules: ChargeRules;
   readonly queues: WriteQueues;
   /** What reservations expire by: it never jumps. */
@@ -94,6 +94,8 @@ export interface WriteQueues {
 
 const HOLD = Symbol('accounts.hold');
 
+const NONE: readonly never[] = Object.freeze([]);
+
 /**
  * Reserves the most a call may cost; where nobody named a limit of output, and what is left does not pay for the model's whole output, it
  * sets the limit that it pays for. Throws `insufficient_balance`, `rate_limited` where only other calls are in the way, `model_not_allowed`
@@ -105,28 +107,38 @@ export async function reserve(api: PluginApi, call: Call, books: Books): Promise
   const { ledger, rules, clock, running } = books;
   const { budget, userLimits } = call.principal;
   const now = books.now();
-  const { cost, heldUntil, owed = false } = api.estimate(call);
+  const { cost, heldUntil, owed = false } = api.books.estimate(call);
   const first = call.state.get(HOLD) as Hold | undefined;
   const hold: Hold = {
-    ...{ state: 'refused', budgets: [], used: [], amount: cost ?? 0, isLimited: false, more: [], running: [] },
+    state: 'refused',
+    budgets: NONE,
+    used: NONE,
+    amount: cost ?? 0,
+    more: NONE,
+    running: NONE,
+    isLimited: false,
     isKept: heldUntil !== undefined,
   };
   const requestId = first ? `${call.id}.${first.more.length + 1}` : call.id;
-  if (first) first.more.push(requestId);
+  if (first) first.more = [...first.more, requestId];
   else call.state.set(HOLD, hold);
-  const counted = await books.budgets.find(call, now);
+  const found = books.budgets.find(call, now);
+  const counted = found instanceof Promise ? await found : found;
   const isUnlimited = owed || call.client?.ownSubscription === true;
   hold.isLimited = rules.isEnforced || budget !== undefined || userLimits?.budget !== undefined || counted.length > 0;
   if (cost === undefined && hold.isLimited && !rules.allowsUnknownPrice) throw unknownPrice(call);
   const expiresAt = heldUntil ?? clock.now() + rules.longestCallMs * Math.max(call.targets.length, 1) + rules.marginMs;
   const entry: RunningCall = { expiresAt, held: 0, previous: undefined, next: undefined, isLinked: false };
   running.add(entry);
-  (first ?? hold).running.push(entry);
+  const owner = first ?? hold;
+  owner.running = [...owner.running, entry];
   const own = budgetsOf(call.principal);
   hold.budgets = counted;
-  const limited = [...own, ...holdsOf(counted)];
+  const limited = counted.length === 0 ? own : [...own, ...holdsOf(counted)];
   const budgets = isUnlimited ? limited.map((budget) => ({ ...budget, limit: Number.POSITIVE_INFINITY })) : limited;
   const wanted: Wanted = { api, ledger, call, rules, hold, budgets };
+  let room: Room | undefined;
+  let tokens: number | undefined;
   const reservation: Reservation = {
     account: call.principal.account,
     requestId,
@@ -136,20 +148,18 @@ export async function reserve(api: PluginApi, call: Call, books: Books): Promise
     expiresAt,
     budgets,
     now,
+    lower(states) {
+      room = roomOf(wanted, states);
+      tokens = fitOutput(wanted, room);
+      return tokens === undefined ? undefined : (api.books.estimate(call, tokens).cost ?? 0);
+    },
   };
   hold.state = 'unknown';
-  let room: Room | undefined;
-  let tokens: number | undefined;
-  const lower = (states: ReserveStates): number | undefined => {
-    room = roomOf(wanted, states);
-    tokens = fitOutput(wanted, room);
-    return tokens === undefined ? undefined : (api.estimate(call, tokens).cost ?? 0);
-  };
-  const result = await ledger.reserve({ ...reservation, lower });
+  const result = await ledger.reserve(reservation);
   hold.state = result.outcome === 'held' ? 'held' : 'refused';
   if (result.outcome === 'held') {
     if (result.amount !== undefined && tokens !== undefined) {
-      api.limitOutput(call, tokens);
+      api.books.limitOutput(call, tokens);
       call.headers.set(MAX_TOKENS_HEADER, String(tokens));
       hold.amount = result.amount;
     }
@@ -218,13 +228,13 @@ const MAX_TOKENS_HEADER = 'x-tollgate-max-tokens';
 
 /** The most output tokens that so much money pays for; undefined for what has no such limit, or no known price. */
 export function outputFor(api: PluginApi, call: Call, amount: number): number | undefined {
-  const { completion_tokens: most } = api.estimate(call).units;
+  const { completion_tokens: most } = api.books.estimate(call).units;
   if (most === undefined) return undefined;
   let fits = 0;
   let tooMany = most + 1;
   while (tooMany - fits > 1) {
     const limit = Math.floor((fits + tooMany) / 2);
-    const { cost } = api.estimate(call, limit);
+    const { cost } = api.books.estimate(call, limit);
     if (cost === undefined) return undefined;
     if (cost <= amount) fits = limit;
     else tooMany = limit;
@@ -305,14 +315,21 @@ interface OwnBudget extends BudgetHold {
   readonly whose: 'key' | 'user';
 }
 
+/** By principal, which is the same object until its key changes. */
+const ownBudgets = new WeakMap<Principal, readonly OwnBudget[]>();
+
 /** The budgets of a caller: that of the user over all keys, and that of the key, which counts also where it has no limit. */
-export function budgetsOf({ userId, keyId, limitsId = keyId, budget, userLimits }: Principal): readonly OwnBudget[] {
+export function budgetsOf(principal: Principal): readonly OwnBudget[] {
+  const known = ownBudgets.get(principal);
+  if (known) return known;
+  const { userId, keyId, limitsId = keyId, budget, userLimits } = principal;
   const budgets: OwnBudget[] = [];
   if (userLimits?.budget !== undefined)
     budgets.push({ whose: 'user', id: userBudgetId(userId), limit: userLimits.budget });
   // Also for keys without a budget, so that `spent_usd` is known of them too.
   if (limitsId !== undefined)
     budgets.push({ whose: 'key', id: keyBudgetId(limitsId), limit: budget ?? Number.POSITIVE_INFINITY });
+  ownBudgets.set(principal, budgets);
   return budgets;
 }
 
@@ -320,7 +337,7 @@ export function budgetsOf({ userId, keyId, limitsId = keyId, budget, userLimits 
 export function settle(books: Books, call: Call, outcome: Outcome): Promise<void> | undefined {
   const { ledger, queues, running } = books;
   const hold = call.state.get(HOLD) as Hold | undefined;
-  for (const entry of hold?.running ?? []) running.remove(entry);
+  for (const entry of hold?.running ?? NONE) running.remove(entry);
   if (outcome.refusedBy !== undefined && hold?.state !== 'held') return recordUnsent(books, call, outcome);
   // An `answer` hook responded before anything was reserved, or a plugin failed.
   if (!hold)
@@ -338,10 +355,10 @@ export function settle(books: Books, call: Call, outcome: Outcome): Promise<void
   const isOwed = outcome.units !== undefined && (outcome.sent || (outcome.cost ?? 0) > 0);
   if (!isOwed) return queue.add({ id: call.id, until, write: () => ledger.release(account, call.id, facts, now) });
   // Those of a provider or a model that did not answer it.
-  const uncharged: string[] = [];
   const { target } = outcome;
-  for (const budget of hold.budgets)
-    if (isByTarget(budget.rule) && !(target && countsTarget(budget, target))) uncharged.push(budget.id);
+  const uncharged = hold.budgets
+    .filter((budget) => isByTarget(budget.rule) && !(target && countsTarget(budget, target)))
+    .map(({ id }) => id);
   const amount = outcome.cost ?? (hold.isLimited ? boundOf(hold, outcome) : 0);
   const settlement = { account, requestId: call.id, amount, facts, uncharged, now };
   const settling = queue.add({ id: call.id, until, write: () => ledger.settle(settlement) });

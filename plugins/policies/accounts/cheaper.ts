@@ -45,7 +45,7 @@ export function registerCheaper(api: PluginApi, books: Books, models: CheaperMod
 
 /** Whether what is left now covers a call, where need be with a lowered limit of output; undefined where its price is not known. */
 async function isCovered(api: PluginApi, call: Call, books: Books): Promise<boolean | undefined> {
-  const { cost } = api.estimate(call);
+  const { cost } = api.books.estimate(call);
   if (cost === undefined) return undefined;
   const counted = await books.budgets.find(call, books.now());
   const budgets = [...budgetsOf(call.principal), ...holdsOf(counted)];

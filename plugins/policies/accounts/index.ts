@@ -72,7 +72,7 @@ function balanceRoute(api: PluginApi, permission: string, readBudgets: ReadBudge
     async handler(ctx) {
       const { principal } = ctx.state;
       const [balance, plan, budgets] = await Promise.all([
-        api.ledger.balance(principal.account),
+        api.books.ledger.balance(principal.account),
         findPlan(principal),
         readBudgets(principal),
       ]);
@@ -105,7 +105,7 @@ export default definePlugin({
   name: 'accounts',
   kind: 'policy',
   apiVersion: 1,
-  permissions: ['ledger', 'records'],
+  permissions: ['ledger', 'records', 'operators'],
   commands: [
     { name: 'accounts', summary: 'List, show and credit accounts, and set plans' },
     { name: 'plans', summary: 'List, create and delete plans' },
@@ -194,7 +194,9 @@ export default definePlugin({
   },
   check: (config, { settings }) => problemsOf(() => assertClosed(config, settings)),
   setup(api, config) {
-    const { ledger } = api;
+    const {
+      books: { ledger },
+    } = api;
     const { billing } = api.settings;
     const clock = createLedgerClock(ledger, api.log);
     // Budgets of all gateways go by one clock where the store has one; elsewhere by the machine's, which people may set.
@@ -202,20 +204,20 @@ export default definePlugin({
     const budgets = setUpBudgets(api, now, config.budgetWebhook);
     for (const route of accountRoutes(api, config.permission, budgets.read)) api.route(route);
     // Where plans of accounts were before they had records; read until an account's plan is changed.
-    api.share<AccountRecord>(ACCOUNTS);
-    registerAccounts(api, budgets.read);
-    api.figure({
+    api.stores.share<AccountRecord>(ACCOUNTS);
+    registerAccounts(api, budgets.readOfAccount);
+    api.operators.figure({
       name: 'kept_bytes',
       help: 'Bytes that the accounts keep in the store for which this process wrote something.',
       read: () => api.stores.kept.known.bytes,
     });
-    api.figure({
+    api.operators.figure({
       name: 'kept_dropped',
       help: 'Documents that this process dropped because their account keeps too much.',
       read: () => api.stores.kept.known.dropped,
     });
     // Those of an account that several users share are not told apart.
-    api.personalData({
+    api.stores.personalData({
       name: 'kept_documents',
       count: ({ userId }) => api.stores.kept.count(userId),
       erase: ({ userId }) => api.stores.kept.count(userId, true),
@@ -242,12 +244,12 @@ export default definePlugin({
       ({ certain, uncertain }) => Promise.all([certain.close(), uncertain.close()]).then(() => undefined),
     );
     const running = api.keep('running', () => new LinkedList<RunningCall>());
-    api.figure({
+    api.operators.figure({
       name: 'held_usd',
       help: 'US dollars that are reserved for the calls that run in this process.',
       read: () => Number(formatUsd(running.toArray().reduce((sum, { held }) => sum + held, 0))),
     });
-    api.figure({
+    api.operators.figure({
       name: 'settlements_waiting',
       help: 'Changes of the ledger that wait for the store.',
       read: () => queues.certain.size + queues.uncertain.size,
@@ -299,7 +301,7 @@ async function sweepBooks(api: PluginApi, clock: LedgerClock, running: LinkedLis
     await clock.adjust();
     let before = clock.now();
     for (const { expiresAt } of running.toArray()) before = Math.min(before, expiresAt);
-    const swept = await api.ledger.sweep(before);
+    const swept = await api.books.ledger.sweep(before);
     if (swept > 0) api.log.warn({ swept }, 'settled calls that a crash had left open');
   } catch (error) {
     api.log.warn({ err: error }, 'the sweep failed; the next one tries again');
@@ -309,7 +311,7 @@ async function sweepBooks(api: PluginApi, clock: LedgerClock, running: LinkedLis
 const HOUR_MS = 3_600_000;
 
 /** Makes what deletes records of calls older than `keepMs`, once an hour: the store forgets whole hours. */
-function createForgetting({ ledger, log }: PluginApi, keepMs: number): () => Promise<void> {
+function createForgetting({ books: { ledger }, log }: PluginApi, keepMs: number): () => Promise<void> {
   let next = 0;
   return async () => {
     const now = Date.now();

@@ -61,7 +61,7 @@ const COLUMNS: List<ShownPlan>['cli']['columns'] = [
 /** `/api/core/admin/plans` and `tollgate accounts plans`: plans of the file are shown, those of the store are put and removed. */
 export function registerPlans(api: PluginApi): void {
   const { plans: ofFile, defaultPlan } = api.settings;
-  const records = api.records<StoredPlans>(PLANS);
+  const records = api.books.records<StoredPlans>(PLANS);
   const readStored = async (): Promise<StoredPlans> => (await records.find(ALL_PLANS)).value ?? {};
   const show: ShowPlan = (name, owner, plan) => {
     return { object: 'plan', name, owner, is_default: name === defaultPlan, ...written(plan) };
@@ -115,7 +115,7 @@ type Make = Actions<ShownPlan | undefined, number>;
 type ShowPlan = (name: string, owner: ShownPlan['owner'], plan: Plan) => ShownPlan;
 
 function putAction(make: Make, api: PluginApi, show: ShowPlan): Action {
-  const records = api.records<StoredPlans>(PLANS);
+  const records = api.books.records<StoredPlans>(PLANS);
   return make.change({
     word: 'put',
     http: {
@@ -126,7 +126,7 @@ function putAction(make: Make, api: PluginApi, show: ShowPlan): Action {
     async apply({ id: name, body, expected }) {
       checkName(name);
       refuseFile(api.settings, name);
-      const plan = readPlan(body, api.validate);
+      const plan = readPlan(body, api.operators.validate);
       checkProviders(api, plan);
       refuseUnknownModels(api, plan.budgets);
       const change = await records.change(ALL_PLANS, (plans = {}) => withPlan(plans, name, plan, expected));
@@ -147,7 +147,7 @@ function putAction(make: Make, api: PluginApi, show: ShowPlan): Action {
 }
 
 function removeAction(make: Make, api: PluginApi, show: ShowPlan): Action {
-  const records = api.records<StoredPlans>(PLANS);
+  const records = api.books.records<StoredPlans>(PLANS);
   return make.change({
     word: 'remove',
     http: {
@@ -228,7 +228,10 @@ function checkName(name: string): void {
 }
 
 /** A misspelt provider would limit nothing. */
-function checkProviders({ offers }: Pick<PluginApi, 'offers'>, { providers = {}, budgets = [] }: Plan): void {
+function checkProviders(
+  { models: { offers } }: Pick<PluginApi, 'models'>,
+  { providers = {}, budgets = [] }: Plan,
+): void {
   const known = new Set([...offers('chat').keys(), ...offers('embeddings').keys(), ...offers('speech').keys()]);
   const named = [...Object.keys(providers), ...budgets.flatMap(({ provider }) => provider ?? [])];
   const wrong = named.find((name) => !known.has(name));

@@ -11,18 +11,18 @@ import { auditActor, FOR_OPERATORS, USERS } from '../kit/index.ts';
 import { printable } from '../kit/printable.ts';
 import type { Action } from '../kit/resource.ts';
 
-/** What was erased of a user, or would be. */
+/** Result of an erasure, or of its dry run. */
 interface Erasure {
   readonly object: 'erasure';
   readonly user_id: string;
-  /** Whether nothing was erased, only counted. */
+  /** True if data was only counted. */
   readonly dry_run: boolean;
-  /** How many, by what they are. */
+  /** Counts by kind of data. */
   readonly erased: Readonly<Record<string, number>>;
   readonly stays: readonly { readonly what: string; readonly why: string }[];
 }
 
-/** What is kept also of who was erased; `docs/security.md` says the same. */
+/** Data that is kept even for an erased user, as in `docs/security.md`. */
 const STAYS: Erasure['stays'] = Object.freeze([
   {
     what: 'entries of the ledger, records and sums of calls: the id of the user and of the account, names of sessions, messages of errors, models, times, amounts',
@@ -71,15 +71,18 @@ const QUERY = {
   properties: { yes: { enum: ['true', 'false'], description: '`true` erases. Default: data is only counted.' } },
 } as const;
 
-type Api = Pick<PluginApi, 'records' | 'ledger' | 'allPersonalData' | 'audit'>;
+type Api = Pick<PluginApi, 'books' | 'operators'>;
 
-/** `DELETE /api/core/admin/users/{id}` and `tollgate users erase`: counts what is kept of a user, and erases it when told to. */
+/**
+ * `DELETE /api/core/admin/users/{id}` and `tollgate users erase`: counts a user's stored data, and erases it if
+ * requested.
+ */
 export function eraseAction(api: Api, checkId: (id: string) => void): Action {
   const run = async (id: string, isSure: boolean, actor: AuditActor): Promise<Erasure> => {
     checkId(id);
     const user = { userId: id, accounts: await accountsOf(api, id) };
     const erased = isSure ? await erase(api, user) : await count(api, user);
-    if (isSure) await api.audit({ actor, action: 'user.erase', subject: id, after: { erased } });
+    if (isSure) await api.operators.audit({ actor, action: 'user.erase', subject: id, after: { erased } });
     return { object: 'erasure', user_id: id, dry_run: !isSure, erased, stays: STAYS };
   };
   const route: Route = {
@@ -109,13 +112,16 @@ export function eraseAction(api: Api, checkId: (id: string) => void): Action {
   return { route, subcommand };
 }
 
-/** Their own account, and all others that ever paid for them. */
-async function accountsOf({ ledger }: Pick<Api, 'ledger'>, userId: string): Promise<PersonOf['accounts']> {
+/** The user's own account, and all others that ever paid for the user. */
+async function accountsOf({ books: { ledger } }: Pick<Api, 'books'>, userId: string): Promise<PersonOf['accounts']> {
   const rows = await ledger.report({ edges: [0, Date.now() + 1], by: ['account'], userId });
   return [...new Set([userId, ...rows.flatMap(({ account }) => account ?? [])])];
 }
 
-async function count({ allPersonalData, records }: Api, user: PersonOf): Promise<Erasure['erased']> {
+async function count(
+  { operators: { allPersonalData }, books: { records } }: Api,
+  user: PersonOf,
+): Promise<Erasure['erased']> {
   const { value } = await records<UserRecord>(USERS).find(user.userId);
   const counts: Record<string, number> = { records_of_the_user: value && Object.keys(value).length > 0 ? 1 : 0 };
   for (const data of allPersonalData()) counts[data.name] = (counts[data.name] ?? 0) + (await data.count(user));
@@ -123,19 +129,19 @@ async function count({ allPersonalData, records }: Api, user: PersonOf): Promise
 }
 
 async function erase(api: Api, user: PersonOf): Promise<Erasure['erased']> {
-  const users = api.records<UserRecord>(USERS);
-  // Before any of it goes: a session is also one of the documents that its account keeps.
+  const users = api.books.records<UserRecord>(USERS);
+  // Count before any deletion: a session is also one of its account's stored documents.
   const counts = await count(api, user);
-  for (const data of api.allPersonalData()) await eraseOne(data, user);
+  for (const data of api.operators.allPersonalData()) await eraseOne(data, user);
   const { value } = await users.find(user.userId);
-  // Who is blocked stays so: nobody gets in by being erased.
+  // A blocked user stays blocked: erasure must not grant access.
   if (value && Object.keys(value).some((name) => name !== 'blockedAt'))
     await users.change(user.userId, ({ blockedAt } = {}) => (blockedAt === undefined ? {} : { blockedAt }));
   await users.unlist(user.userId);
   return counts;
 }
 
-async function eraseOne(data: ReturnType<Api['allPersonalData']>[number], user: PersonOf): Promise<void> {
+async function eraseOne(data: ReturnType<Api['operators']['allPersonalData']>[number], user: PersonOf): Promise<void> {
   try {
     await data.erase(user);
   } catch (cause) {

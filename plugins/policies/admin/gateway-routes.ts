@@ -9,7 +9,7 @@ import {
 } from '../../../contract/index.ts';
 import { auditActor, FOR_OPERATORS, listOf, PAGE_QUERY, readPage, sendList, targetRows } from '../kit/index.ts';
 
-/** What operators ask of a gateway whatever its other plugins are: targets, the configuration and its reload, the plugins. */
+/** Operator routes that need no other plugin: targets, configuration, reload, plugins. */
 export function gatewayRoutes(api: PluginApi): readonly Route[] {
   return [targetsRoute(api), reloadRoute(api), configurationRoute(api), pluginsRoute(api)];
 }
@@ -59,7 +59,7 @@ const RETRIES: Schema = {
   },
 };
 
-function targetsRoute({ gateway }: PluginApi): Route {
+function targetsRoute({ operators: { gateway } }: PluginApi): Route {
   return {
     ...{ ...FOR_OPERATORS, method: 'GET', path: '/api/core/admin/targets', scope: 'targets:read' },
     summary: 'List configured and used targets: state, errors, latency, last error',
@@ -109,7 +109,7 @@ const RELOAD_RESPONSE: Schema = {
   },
 };
 
-function reloadRoute({ gateway }: PluginApi): Route {
+function reloadRoute({ operators: { gateway } }: PluginApi): Route {
   return {
     ...{ ...FOR_OPERATORS, method: 'POST', path: '/api/core/admin/reload', scope: 'config:reload' },
     summary: 'Reload the configuration',
@@ -137,7 +137,7 @@ function reloadRoute({ gateway }: PluginApi): Route {
   };
 }
 
-/** What came of it; a configuration that was refused is an error. */
+/** Report of a reload; a refused configuration is an error. */
 function describeReport({ file, isReloaded, changes, problem, summary = problem }: ReloadReport): object {
   if (summary !== undefined) throw new GatewayError('conflict', `No changes made: ${summary}`);
   const rows = changes.map(({ needsRestart, ...change }) => ({ ...change, needs_restart: needsRestart }));
@@ -165,8 +165,8 @@ const CONFIGURATION: Schema = {
   },
 };
 
-/** What `tollgate config print` shows, of the running gateway. */
-function configurationRoute({ gateway }: PluginApi): Route {
+/** Configuration of the running gateway, as shown by `tollgate config print`. */
+function configurationRoute({ operators: { gateway } }: PluginApi): Route {
   return {
     ...{ ...FOR_OPERATORS, method: 'GET', path: '/api/core/admin/configuration', scope: 'config:read' },
     summary: 'Get the effective configuration, without secrets',
@@ -243,8 +243,8 @@ const PLUGIN: Schema = {
   },
 };
 
-/** The plugins in the order in which inward hooks run. */
-function pluginsRoute({ gateway, gather }: PluginApi): Route {
+/** Plugins in the order in which inward hooks run. */
+function pluginsRoute({ operators: { gateway, gather } }: PluginApi): Route {
   const gatherCounts = gather('hooks', () => gateway.plugins().map(({ name, counts }) => ({ name, counts })));
   return {
     ...{ ...FOR_OPERATORS, method: 'GET', path: '/api/core/admin/plugins', scope: 'config:read' },

@@ -16,7 +16,7 @@ import { registerUsers } from './users.ts';
 
 const WORD = { type: 'string', minLength: 1, maxLength: 300 } as const;
 const TIME = { type: 'string', maxLength: 40 } as const;
-/** The longest text in a column of the command's table. */
+/** Longest text in a column of the command's table. */
 const MAX_SHOWN = 160;
 
 const ENTRY = {
@@ -44,8 +44,8 @@ const ENTRY = {
 
 type Words = Readonly<Record<string, unknown>>;
 
-/** `/api/core/admin/audit` and `tollgate audit`: there is no way to change it. */
-function auditLog({ auditLog: readLog }: Pick<PluginApi, 'auditLog'>): Required<Action> {
+/** `/api/core/admin/audit` and `tollgate audit`: the log is read only. */
+function auditLog({ operators: { auditLog: readLog } }: Pick<PluginApi, 'operators'>): Required<Action> {
   return listAction(
     { path: '/api/core/admin/audit', scope: 'audit:read' },
     {
@@ -109,7 +109,7 @@ function showEntry({ id, at, actor, action, subject, before, after }: AuditEntry
   };
 }
 
-/** What is different since, as `rpm 60 -> 120`. */
+/** Changed values, such as `rpm 60 -> 120`. */
 function describeChange(before: object | null, after: object | null): string {
   const was: Words = isObject(before) ? { ...before } : {};
   const is: Words = isObject(after) ? { ...after } : {};
@@ -152,14 +152,14 @@ function readTime(text: unknown, param: string): number | undefined {
   );
 }
 
-/** Where people sign in at the console with a key. */
+/** Route for signing in at the console with a key. */
 const SIGN_IN = 'POST /api/core/admin/console/session';
 
-/** Writes to the audit log who was refused a route of operators, that of the metrics too, or to sign in at the console. */
+/** Writes refusals to the audit log: on operator routes including the metrics, and on signing in at the console. */
 function noteRefusals(api: PluginApi): void {
   const note = createRefusals(api);
-  api.watchRefusals(({ error: { code, refusedBy }, route, ip, principal }) => {
-    // Who sends none tried nothing.
+  api.operators.watchRefusals(({ error: { code, refusedBy }, route, ip, principal }) => {
+    // A request without a credential is not an attempt.
     if (code === 'missing_api_key') return;
     const isSignIn = route === SIGN_IN;
     note({
@@ -170,12 +170,12 @@ function noteRefusals(api: PluginApi): void {
   });
 }
 
-/** What operators do with the gateway itself and with users, and the log of what operators did. */
+/** Operator functions for the gateway itself and for users, and the log of operators' actions. */
 export default definePlugin({
   name: 'admin',
   kind: 'policy',
   apiVersion: 1,
-  permissions: ['ledger', 'records'],
+  permissions: ['ledger', 'records', 'operators'],
   commands: [
     { name: 'users', summary: 'List, block, unblock and erase users' },
     { name: 'target', summary: 'Drain a target or reset its health' },

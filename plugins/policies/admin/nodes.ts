@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import type { PluginApi, Route, Schema, Sets } from '../../../contract/index.ts';
 import { FOR_OPERATORS, listOf, sendList } from '../kit/index.ts';
 
-/** A process that runs a gateway on the store, as it said a moment ago. */
+/** Process that runs a gateway on the store, as it recently reported. */
 interface Node {
   readonly id: string;
   readonly host: string;
@@ -16,10 +16,10 @@ interface Node {
   readonly targets: Readonly<Record<string, number>>;
 }
 
-/** The documents and the set of the nodes; `tollgate store export` and `import` look into them. */
+/** Documents and set of the nodes; `tollgate store export` and `import` read them. */
 const NODES = 'nodes';
 const EVERY_MS = 10_000;
-/** Of one that was killed. */
+/** Time after which a killed process is dropped. */
 const FORGOTTEN_MS = 30_000;
 const MAX_NODES = 1000;
 
@@ -40,9 +40,9 @@ const NODE: Schema = {
   },
 };
 
-type Api = Pick<PluginApi, 'keyv' | 'stores' | 'settings' | 'routing' | 'keep' | 'onReady' | 'onClose' | 'route'>;
+type Api = Pick<PluginApi, 'keyv' | 'stores' | 'settings' | 'models' | 'keep' | 'onReady' | 'onClose' | 'route'>;
 
-/** Tells the store every ten seconds that this process runs on it, and shows operators all that do. */
+/** Reports to the store every ten seconds that this process runs on it, and shows operators all such processes. */
 export function registerNodes(api: Api): void {
   const { sets } = api.stores;
   const documents = api.keyv<Node>(NODES);
@@ -53,7 +53,7 @@ export function registerNodes(api: Api): void {
       await Promise.all([documents.delete(id), sets.remove(NODES, id)]).catch(() => undefined);
     },
   );
-  // A store that is away learns it later.
+  // If the store is unavailable, the next report follows.
   const tell = async (): Promise<void> => {
     const { version } = api.settings;
     const node = { ...own, version, targets: countStates(api), seenAt: Date.now() };
@@ -70,13 +70,13 @@ export function registerNodes(api: Api): void {
   });
 }
 
-function countStates({ routing }: Pick<Api, 'routing'>): Node['targets'] {
+function countStates({ models }: Pick<Api, 'models'>): Node['targets'] {
   const counts: Record<string, number> = {};
-  for (const { state } of routing().targets) counts[state] = (counts[state] ?? 0) + 1;
+  for (const { state } of models.routing().targets) counts[state] = (counts[state] ?? 0) + 1;
   return counts;
 }
 
-/** The processes of all gateways on the store, the oldest first. Forgets those that ended without a word. */
+/** Processes of all gateways on the store, the oldest first. Drops those that ended without a report. */
 function nodesRoute(
   documents: { get(id: string): Promise<Node | undefined> },
   sets: Pick<Sets, 'list' | 'remove'>,

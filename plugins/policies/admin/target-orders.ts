@@ -5,20 +5,21 @@ import { printable } from '../kit/printable.ts';
 import { type Action, type Actions, type Resource, resource, WITHIN } from '../kit/resource.ts';
 
 /**
- * What the gateways of the store were told: sets of this instance, and the number of changes. Each process reads that one number now and
- * then, as it does for keys: stores have no way to tell a process anything, and an order may come from a gateway or command elsewhere.
+ * Operators' orders for the gateways of the store: sets of this instance, and the number of changes. Each process polls
+ * that number, as it does for keys: stores cannot notify processes, and an order may come from a gateway or command
+ * elsewhere.
  */
 const DRAINED = 'drained';
 const RESETS = 'resets';
 const VERSION = 'orders';
 const EVERY_MS = 4_000;
 
-/** Nothing that a process found out about a target keeps calls away for longer than half of this. */
+/** Time for which resets are stored: twice the longest time for which a process keeps calls away from a target. */
 const RESET_KEPT_MS = 600_000;
 const MAX_ORDERS = 1_000;
 const MAX_NAME = 300;
 
-/** A target, or a whole provider, as an operator gave orders about it. */
+/** Target or provider with an operator's orders. */
 interface Ordered {
   readonly object: 'target';
   readonly target: string;
@@ -35,15 +36,11 @@ const ORDERED = {
   },
 } as const;
 
-type Api = Pick<
-  PluginApi,
-  | ('stores' | 'gateway' | 'keep' | 'gather' | 'onReady' | 'onClose' | 'route' | 'command' | 'audit')
-  | ('catalog' | 'offers' | 'aliases')
->;
+type Api = Pick<PluginApi, 'stores' | 'operators' | 'keep' | 'onReady' | 'onClose' | 'route' | 'command' | 'models'>;
 
 /**
- * `/api/core/admin/targets/{name}/drain`, `undrain`, `reset` and `tollgate targets`: orders about targets are kept in the store, and each
- * process on it does what they say, from its start.
+ * `/api/core/admin/targets/{name}/drain`, `undrain`, `reset` and `tollgate targets`: stores orders about targets. Each
+ * process on the store applies them from its start.
  */
 export function registerTargetOrders(api: Api): void {
   const { sets } = api.stores;
@@ -140,19 +137,19 @@ function tooMany(what: string): GatewayError {
   return new GatewayError('conflict', `Limit reached: ${MAX_ORDERS} ${what}. Drain whole providers, or wait.`);
 }
 
-/** The target of a name; a provider alone has no model. */
+/** Target of a name; a provider alone has no model. */
 function targetOf(name: string): Target {
   const [provider = '', ...model] = name.split('/');
   return { provider, model: model.join('/') };
 }
 
-/** Throws for what no call can go to: an order about it would do nothing. */
+/** Throws for a name that no call can go to: an order about it would have no effect. */
 function assertTarget(api: Api, name: string): void {
   const names = createModelNames(api);
   const { provider, model } = targetOf(name);
   if (name.length <= MAX_NAME && !/\p{Cc}/u.test(name))
     if (provider === name ? names.providers.includes(name) : model !== '' && names.isModelOf(provider, model)) return;
-  const aliased = api.aliases().find(([alias]) => alias === name)?.[1];
+  const aliased = api.models.aliases().find(([alias]) => alias === name)?.[1];
   const near = names.near(name).filter((each) => each.includes('/'));
   const hint = aliased
     ? ` It is an alias; use one of its targets, ${aliased.slice(0, 5).join(', ')}.`
@@ -163,12 +160,11 @@ function assertTarget(api: Api, name: string): void {
   throw new GatewayError('not_found', `Target or provider "${shown}" not found in the configuration.${hint}`);
 }
 
-/** Makes this process do what the store says, from now on; returns how all are told that there is something new. */
+/** Makes this process apply the store's orders from now on; returns a function that announces a change to all. */
 function followOrders({
   stores: { sets, counters },
-  gateway,
+  operators: { gateway, gather },
   keep,
-  gather,
   onReady,
   onClose,
 }: Api): () => Promise<void> {
@@ -181,7 +177,7 @@ function followOrders({
       sets.list(RESETS, { limit: MAX_ORDERS }),
     ]);
     gateway.drain(new Set(drained));
-    // Who has just started knows nothing that could be forgotten.
+    // A process that just started has nothing to reset.
     const fresh = known.version < 0 ? [] : resets.filter((each) => !known.resets.has(each));
     Object.assign(known, { version, resets: new Set(resets) });
     for (const each of fresh) {
@@ -192,7 +188,7 @@ function followOrders({
   };
   const all = gather('orders', read);
   onReady(async () => {
-    // A store that is away says it later.
+    // If the store is unavailable, the next poll follows.
     await read().catch(() => undefined);
     const timer = setInterval(() => void read().catch(() => undefined), EVERY_MS);
     timer.unref();

@@ -14,7 +14,7 @@ import {
 } from '../kit/resource.ts';
 import { eraseAction } from './erase-user.ts';
 
-/** A user as the API shows it. Whoever a token or a key names is a user. */
+/** User in the API's form. Everyone named by a token or a key is a user. */
 interface ShownUser {
   readonly object: 'user';
   readonly id: string;
@@ -29,12 +29,12 @@ interface ShownUser {
   readonly blocked_reason: string | null;
 }
 
-/** What is stored of a user, with the id. */
+/** Stored user with the id. */
 interface User extends UserRecord {
   readonly id: string;
 }
 
-/** What the user ids of keys and tokens are held to. */
+/** Pattern of user ids in keys and tokens. */
 const USER_ID_PATTERN = '^[^\\u0000-\\u001f\\u007f]{1,300}$';
 
 const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
@@ -75,14 +75,11 @@ const PATCH_BODY = {
   },
 } as const;
 
-type Api = Pick<
-  PluginApi,
-  'records' | 'shared' | 'settings' | 'ledger' | 'allPersonalData' | 'audit' | 'route' | 'command'
->;
+type Api = Pick<PluginApi, 'books' | 'stores' | 'settings' | 'operators' | 'route' | 'command'>;
 
 /** `/api/core/admin/users` and `tollgate users`; an id with a slash is sent as `%2F`. */
 export function registerUsers(api: Api): void {
-  const users = api.records<UserRecord>(USERS);
+  const users = api.books.records<UserRecord>(USERS);
   const show = (user: User): Promise<ShownUser> => showUser(api, user);
   const table: Resource<User, number> = {
     ...{ name: 'user', path: '/api/core/admin/users', id: 'id', schema: USER },
@@ -184,7 +181,7 @@ function changeActions(
   ];
 }
 
-/** Blocked twice is blocked since the first time. */
+/** Blocking again keeps the first time. */
 function block(user: UserRecord, now: number, reason: string | undefined): UserRecord {
   return { ...user, blockedAt: user.blockedAt ?? now, ...(reason !== undefined && { reason }) };
 }
@@ -193,15 +190,15 @@ function unblock({ blockedAt: _at, reason: _reason, ...user }: UserRecord): User
   return user;
 }
 
-/** How many users one request looks at. */
+/** Maximum users read per request. */
 const MAX_LOOKED_AT = 500;
-/** The CPU that a page may take from others, in milliseconds. */
+/** CPU limit of a page, in milliseconds, so that other work is not delayed. */
 const MOST_CPU_MS = 20;
-/** How many are read at once: each is several reads of the store. */
+/** Users read concurrently: each needs several reads of the store. */
 const AT_ONCE = 8;
 
 function listUsers(make: Make, api: Api): Action {
-  const users = api.records<UserRecord>(USERS);
+  const users = api.books.records<UserRecord>(USERS);
   return make.list({
     http: {
       summary: 'List users with a call, a key or a block',
@@ -267,7 +264,7 @@ function readFilters(filters: Readonly<Record<string, unknown>>) {
   return { name: textOf(filters, 'name')?.toLowerCase(), plan: textOf(filters, 'plan'), state };
 }
 
-/** Whether a user has the text in the id or name, and is in the state; `name` is in lower case. */
+/** True if the user's id or name contains the text and the state matches; `name` is in lower case. */
 function isWanted(user: User, name: string | undefined, state: string | undefined): boolean {
   return (
     (name === undefined || user.id.toLowerCase().includes(name) || user.name?.toLowerCase().includes(name) === true) &&
@@ -275,8 +272,11 @@ function isWanted(user: User, name: string | undefined, state: string | undefine
   );
 }
 
-/** What each user spent since the month began, by id; of one user alone where that is given. */
-async function readSpent({ ledger }: Pick<Api, 'ledger'>, userId?: string): Promise<ReadonlyMap<string, bigint>> {
+/** Spending of each user since the start of the month, by id; of one user alone if given. */
+async function readSpent(
+  { books: { ledger } }: Pick<Api, 'books'>,
+  userId?: string,
+): Promise<ReadonlyMap<string, bigint>> {
   const now = new Date();
   const from = Date.UTC(now.getUTCFullYear(), now.getUTCMonth());
   const edges = [from, now.getTime() + 1];
@@ -286,10 +286,10 @@ async function readSpent({ ledger }: Pick<Api, 'ledger'>, userId?: string): Prom
 
 async function showUser(api: Api, { id, ...user }: User, spent?: ReadonlyMap<string, bigint>): Promise<ShownUser> {
   const sums = spent ?? (await readSpent(api, id));
-  const { calls } = await api.ledger.calls({ userId: id, limit: 1 });
+  const { calls } = await api.books.ledger.calls({ userId: id, limit: 1 });
   const account = calls[0]?.account ?? id;
   const { plan = api.settings.defaultPlan ?? null } = await findAccount(api, account);
-  const counts = api.allPersonalData().filter(({ name }) => name === 'keys');
+  const counts = api.operators.allPersonalData().filter(({ name }) => name === 'keys');
   const keys = await Promise.all(counts.map((data) => data.count({ userId: id, accounts: [account] })));
   const at = calls[0]?.at;
   return {

@@ -22,12 +22,12 @@ import {
   type Usage,
 } from '../../../contract/index.ts';
 
-/** The fields of a delta that are put together here; a stream with others is not kept. */
+/** Fields of a delta that can be joined; a stream with others is not cached. */
 const KNOWN: ReadonlySet<string> = new Set(
   'role content refusal reasoning_content reasoning_details annotations tool_calls'.split(' '),
 );
 
-/** One choice as far as it has come. */
+/** Choice of a stream so far. */
 interface JoinedChoice {
   content: string | null;
   refusal: string | null;
@@ -39,10 +39,10 @@ interface JoinedChoice {
   native: NativeFinish | undefined;
 }
 
-/** Puts the chunks of a stream together to the response that it is. */
+/** Joins the chunks of a stream into a response. */
 interface ChunkJoiner {
   push(chunk: ChatChunk): void;
-  /** Undefined when it did not come to an end, or has what cannot be put together. */
+  /** Undefined if the stream did not end, or has fields that cannot be joined. */
   response(): ChatResponse | undefined;
 }
 
@@ -126,15 +126,16 @@ function joinChoice(index: number, choice: JoinedChoice): ChatChoice | undefined
   return { index, message, finish_reason: finish, ...(native && { finish: native }), logprobs: null };
 }
 
-/** Who gets a kept response. */
+/** Callers that share a cached response. */
 type SharedBy = 'user' | 'account' | 'everyone';
 
-/** How the response is wanted, not which one. */
+/** Fields that affect the form of a response, not its content. */
 const MANNER: ReadonlySet<string> = new Set(['stream', 'stream_options']);
 
 /**
- * What makes two requests the same one: who may share it, the client's format, the headers that a provider sees, the targets, the
- * request as hooks left it and as the caller wrote it, every field of both. Equal only when all of that is equal: nothing is compared by likeness.
+ * Key of a request. It covers the callers that may share it, the client's format, the headers that a provider sees, and
+ * the targets. It also covers every field of the request, after hooks and as sent. Two requests match only if all of
+ * these are equal, never by similarity.
  */
 function requestKey({ principal, client, targets, request }: Call<'chat'>, sharedBy: SharedBy): string {
   const { dialect, headers, body } = client ?? {};
@@ -154,7 +155,7 @@ function withoutManner(request: unknown): object {
   return Object.fromEntries(Object.entries(request).filter(([field, value]) => !MANNER.has(field) && value !== null));
 }
 
-/** The same value with the names of all objects in order: clients write the same thing in different ones. */
+/** Sorts the keys of all objects: clients write equal values in different orders. */
 function sortKeys(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sortKeys);
   if (typeof value !== 'object' || value === null) return value ?? null;
@@ -164,10 +165,10 @@ function sortKeys(value: unknown): unknown {
   );
 }
 
-/** A response that is kept. */
+/** Cached response. */
 interface CachedResponse {
   readonly response: ChatResponse;
-  /** What it cost, in nano-dollars; undefined where that is not known. */
+  /** Cost of the original call in nano-dollars; undefined if unknown. */
   readonly cost: number | undefined;
   /** Unix milliseconds. */
   readonly keptAt: number;
@@ -175,7 +176,7 @@ interface CachedResponse {
 
 interface ResponseCache {
   find(key: string): CachedResponse | undefined;
-  /** Books the response under the account whose call it was. */
+  /** Stores the response, charged to the storage of the call's account. */
   keep(account: string, key: string, kept: CachedResponse): void;
 }
 
@@ -185,15 +186,15 @@ interface CacheBounds {
   readonly maxResponseBytes: number;
 }
 
-/** The part of the cache that one account may have. */
+/** Share of the cache that one account may use. */
 const ACCOUNT_SHARE = 1 / 2;
 
 /**
- * Responses in the memory of this process, as text: so their size is known, and nobody can change what is kept. An account that has its share
- * gives up its own, what it kept least recently first.
+ * Caches responses in the memory of this process, as text, so that their size is known and they cannot be modified. An
+ * account that has used its share evicts its own responses, the least recently stored first.
  */
 function createResponseCache({ ttlMs, maxBytes, maxResponseBytes }: CacheBounds): ResponseCache {
-  /** The keys of each account with their bytes, those kept least recently first. */
+  /** Keys of each account with their bytes, the least recently stored first. */
   const booked = new Map<string, Map<string, number>>();
   const release = ({ account }: BookedText, key: string): void => {
     const own = booked.get(account);
@@ -232,7 +233,7 @@ function createResponseCache({ ttlMs, maxBytes, maxResponseBytes }: CacheBounds)
   };
 }
 
-/** A response as text, and whose it is. */
+/** Response as text, with its account. */
 interface BookedText {
   readonly account: string;
   readonly text: string;
@@ -241,14 +242,14 @@ interface BookedText {
 
 interface CacheRules {
   readonly sharedBy: SharedBy;
-  /** Whether only requests count that say that they want the same response again. */
+  /** True if only requests count that ask for a deterministic response. */
   readonly isDeterministicOnly: boolean;
 }
 
-/** What is known of a call whose response may be kept. */
+/** Call whose response may be cached. */
 interface Candidate {
   readonly key: string;
-  /** The response as the provider gave it; undefined before that, and for one that is not to be kept. */
+  /** Response of the provider; undefined before, and if it must not be cached. */
   response(): ChatResponse | undefined;
 }
 
@@ -256,7 +257,10 @@ type ChatHooks = Pick<HookFunctions<'chat'>, 'answer' | 'receive' | 'stream' | '
 
 const CANDIDATE = Symbol('cache.candidate');
 
-/** The hooks: look a request up, watch what a provider responds to one that is not there, and keep it when the call ended well. */
+/**
+ * Hooks that look a request up, collect the provider's response to a missing one, and cache it after the call
+ * succeeded.
+ */
 function cachePolicy(cache: ResponseCache, rules: CacheRules): ChatHooks {
   const candidateOf = ({ state }: Call): Candidate | undefined => state.get(CANDIDATE) as Candidate | undefined;
   return {
@@ -295,7 +299,7 @@ function cachePolicy(cache: ResponseCache, rules: CacheRules): ChatHooks {
   };
 }
 
-/** A kept response as one of this call. */
+/** Converts a cached response to one of this call. */
 function giveAgain(
   call: Call,
   { response, cost, keptAt }: NonNullable<ReturnType<ResponseCache['find']>>,
@@ -314,20 +318,21 @@ function giveAgain(
 }
 
 function isCacheable({ client, request }: Call<'chat'>, { isDeterministicOnly }: CacheRules): boolean {
-  // Calls that plugins make themselves are steps of something larger; what a subscription of the caller's paid for is theirs.
+  // Calls of plugins are steps of a larger task, and responses paid by a caller's own subscription belong to the
+  // caller.
   if (!client || client.ownSubscription || /\bno-store\b/i.test(client.cacheControl ?? '') || request.logprobs)
     return false;
   return !isDeterministicOnly || request.temperature === 0 || (request.seed ?? null) !== null;
 }
 
-/** Whether the caller wants a response that was made now; it is kept for the next one all the same. */
+/** True if the caller requires a new response, which is still cached for the next request. */
 function isFreshWanted({ client }: Call): boolean {
   return /\bno-cache\b|\bmax-age=0\b/i.test(client?.cacheControl ?? '');
 }
 
 const WHOLE: ReadonlySet<string> = new Set(['stop', 'tool_calls', 'function_call']);
 
-/** Whether a response may be given again: one that came to its end, says something, and holds nothing that is sealed for one account. */
+/** True if a response may be repeated: it is complete, not empty, and has nothing sealed for one account. */
 function isKeepable({ choices }: ChatResponse): boolean {
   return (
     choices.length > 0 &&
@@ -340,7 +345,7 @@ function isKeepable({ choices }: ChatResponse): boolean {
   );
 }
 
-/** Gives the response to a chat again, for nothing, when the very same request comes again. Off unless the section is there. */
+/** Repeats the response of an identical chat request without charge. Off by default; its section enables it. */
 export default definePlugin({
   name: 'cache',
   kind: 'policy',
@@ -387,11 +392,11 @@ export default definePlugin({
       maxBytes: parseSize(maxSize),
       maxResponseBytes: parseSize(maxResponse),
     };
-    // Other bounds are another cache; else what is kept outlives a reload.
+    // Other bounds create another cache; otherwise cached responses survive a reload.
     const cache = api.keep(`responses ${JSON.stringify(bounds)}`, () => createResponseCache(bounds));
     const policy = cachePolicy(cache, { sharedBy, isDeterministicOnly: requests === 'deterministic' });
     api.hook('answer', { operations: ['chat'], handler: policy.answer });
-    // Before others change it: what is given again passes them again.
+    // Runs before hooks that change the response: a repeated one passes them again.
     api.hook('receive', { operations: ['chat'], order: 'post', handler: policy.receive });
     api.hook('stream', { operations: ['chat'], order: 'post', handler: policy.stream });
     api.hook('finish', { operations: ['chat'], handler: policy.finish });

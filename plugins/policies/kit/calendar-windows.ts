@@ -1,15 +1,15 @@
 import { type BudgetRule, type BudgetValues, formatUsd } from '../../../contract/index.ts';
 import { WEEKDAYS } from '../../../contract/operators.ts';
 
-/** The name of the records that say of rotated keys which was the first, by the id of the key. */
+/** Name of the records with the first key of a rotation chain, by the id of the key. */
 export const KEY_ORIGINS = 'key-origins';
 
-/** The first of the keys that replaced one another: what they spend is counted under it. */
+/** First of the keys that replaced one another; their spending is counted under it. */
 export interface KeyOrigin {
   readonly first: string;
 }
 
-/** A budget as files and requests write it, amounts as decimal strings. */
+/** Budget in the form of files and requests, with amounts as decimal strings. */
 export function writeBudget({ amount, soft, startsOn, name, every, timezone, ...filter }: BudgetRule): BudgetValues {
   return {
     ...{ name, amount_usd: formatUsd(amount), every, timezone },
@@ -19,10 +19,10 @@ export function writeBudget({ amount, soft, startsOn, name, every, timezone, ...
   };
 }
 
-/** Which calendar periods a budget is counted in. */
+/** Calendar periods of a budget. */
 export type WindowRule = Pick<BudgetRule, 'every' | 'timezone' | 'startsOn'>;
 
-/** A period as instants, in Unix milliseconds: from `start` to before `end`. Of `total` both are infinite. */
+/** Period in Unix milliseconds: from `start` to before `end`. For `total` both are infinite. */
 export interface CalendarWindow {
   readonly start: number;
   readonly end: number;
@@ -36,9 +36,10 @@ const ALWAYS: CalendarWindow = Object.freeze({
 });
 
 /**
- * The window that an instant is in. Days, weeks and months begin with the first instant of their first day, whichever time that
- * is on a day when clocks change, and end where the next ones begin. An hour begins whenever the clock comes to a full hour or is set
- * into another one: an hour that is shown twice is two windows, and half an hour that is shown twice makes its hour longer.
+ * Window that contains an instant. Days, weeks and months begin with the first instant of their first day, at whatever
+ * time on a day of a clock change. They end where the next ones begin. An hour begins when the clock reaches a full
+ * hour or changes to another hour. An hour that occurs twice is two windows; a half hour that occurs twice makes its
+ * hour longer.
  */
 export function windowAt({ every, timezone, startsOn }: WindowRule, instant: number): CalendarWindow {
   if (every === 'total') return ALWAYS;
@@ -46,7 +47,7 @@ export function windowAt({ every, timezone, startsOn }: WindowRule, instant: num
   const { first, next } = CALENDAR[every];
   let from = first(wallAt(timezone, instant), startsOn);
   let end = firstInstantOf(timezone, next(from));
-  // A clock that was set back over midnight shows the day before, whose window is over.
+  // A clock set back over midnight shows the day before, whose window is over.
   while (end <= instant) {
     from = next(from);
     end = firstInstantOf(timezone, next(from));
@@ -54,7 +55,7 @@ export function windowAt({ every, timezone, startsOn }: WindowRule, instant: num
   return { start: firstInstantOf(timezone, from), end };
 }
 
-/** The first moment of the period that a wall clock's time is in, and of the one after it; both as a wall clock shows them. */
+/** Start of the period that contains a wall clock time, and of the next one; both as wall clock times. */
 const CALENDAR: Readonly<
   Record<
     'day' | 'week' | 'month',
@@ -106,28 +107,28 @@ function hourEnd(zone: string, instant: number): number {
   return isSameHour(zone, change) ? hourEnd(zone, change) : change;
 }
 
-/** Whether the clock goes on in the hour that it was in before it was set, and not at its beginning. */
+/** True if the clock, after a change, continues within the same hour, and not at its beginning. */
 function isSameHour(zone: string, change: number): boolean {
   const wall = wallAt(zone, change);
   return wall % HOUR_MS !== 0 && Math.floor(wallAt(zone, change - 1) / HOUR_MS) === Math.floor(wall / HOUR_MS);
 }
 
-/** The ledger's id of all that a key, and the keys that it replaced, have ever spent: a budget without an end. */
+/** Ledger id of everything that a key and its predecessors have ever spent: a budget without an end. */
 export function keyBudgetId(limitsId: string): string {
   return `key:${limitsId}`;
 }
 
-/** The ledger's id of all that a user has ever spent over all keys: a budget without an end. */
+/** Ledger id of everything that a user has ever spent over all keys: a budget without an end. */
 export function userBudgetId(userId: string): string {
   return `user:${userId}`;
 }
 
-/** What the ledger counts the budgets of a key under; of keys that replaced one another, by the first of them. */
+/** Ledger prefix of a key's budgets; keys that replaced one another share that of the first. */
 export function keyWindowPrefix(limitsId: string): string {
   return `key-window:${limitsId}`;
 }
 
-/** The ledger's id of a budget in one of its windows. One that is counted by another period begins anew. */
+/** Ledger id of a budget in one of its windows. A budget with a changed period starts again. */
 export function windowId(
   prefix: string,
   { name, every }: Pick<BudgetRule, 'name' | 'every'>,
@@ -137,18 +138,21 @@ export function windowId(
   return start === Number.NEGATIVE_INFINITY ? id : `${id}@${start}`;
 }
 
-/** Wall clocks of IANA time zones, by Intl. A wall clock's time is told as the Unix milliseconds at which a clock in UTC shows the same. */
+/**
+ * Wall clocks of IANA time zones, by Intl. A wall clock time is the Unix milliseconds at which a clock in UTC shows the
+ * same.
+ */
 
 const MINUTE_MS = 60_000;
 
-/** No zone is further from UTC, and no two changes of its offset are nearer to one another. */
+/** Larger than any zone's offset from UTC, and smaller than the time between two changes of an offset. */
 const FURTHEST_MS = 15 * HOUR_MS;
 
 const FORMATS = new Map<string, Intl.DateTimeFormat>();
-/** Operators name a few zones; a formatter is some kilobytes. */
+/** Maximum cached formatters: operators use a few zones, and a formatter takes some kilobytes. */
 const MAX_FORMATS = 200;
 
-/** How far a zone's clock is ahead of UTC at an instant, in milliseconds. */
+/** Offset of a zone from UTC at an instant, in milliseconds. */
 export function offsetAt(zone: string, instant: number): number {
   if (zone === 'UTC') return 0;
   const second = Math.floor(instant / 1000) * 1000;
@@ -158,12 +162,12 @@ export function offsetAt(zone: string, instant: number): number {
   return Date.UTC(year, month - 1, day, hour, minute, shown) - second;
 }
 
-/** What a zone's clock shows at an instant. */
+/** Wall clock time of a zone at an instant. */
 export function wallAt(zone: string, instant: number): number {
   return instant + offsetAt(zone, instant);
 }
 
-/** The first instant at which a zone's clock shows `wall` or later: where that was skipped, the end of the gap. */
+/** First instant at which a zone's clock shows `wall` or later; the end of the gap if it was skipped. */
 export function firstInstantOf(zone: string, wall: number): number {
   const low = wall - FURTHEST_MS;
   const high = wall + FURTHEST_MS;
@@ -175,7 +179,7 @@ export function firstInstantOf(zone: string, wall: number): number {
   return Math.max(wall - after, change);
 }
 
-/** The instant after `low`, and no later than `high`, from which the offset of `high` holds. */
+/** Instant after `low`, up to `high`, from which the offset of `high` applies. */
 function changeBetween(zone: string, low: number, high: number): number {
   const offset = offsetAt(zone, high);
   // Offsets change on whole minutes.

@@ -1,6 +1,6 @@
 import type { BudgetHold, Call, CallFacts, CallHook, CallRow, Outcome, Target } from '../../../contract/index.ts';
 
-/** What a field of a call's record holds: `ms` milliseconds, `time` Unix milliseconds, `usd` whole nano-dollars. */
+/** Type of a field in a call's record: `ms` milliseconds, `time` Unix milliseconds, `usd` whole nano-dollars. */
 export type CallFieldType =
   | 'text'
   | 'texts'
@@ -14,31 +14,32 @@ export type CallFieldType =
   | 'hooks'
   | 'parts';
 
-/** One field of the record of a call, and every place that it goes to. */
+/** Field of a call's record, with its names in all outputs. */
 export interface CallField {
   readonly type: CallFieldType;
-  /** Its name in the access log. */
+  /** Name in the access log. */
   readonly log?: string;
-  /** Its name in lists of calls. */
+  /** Name in lists of calls. */
   readonly shown?: string;
-  /** Its name among the attributes of a trace's span. */
+  /** Attribute name in a trace's span. */
   readonly trace?: string;
-  /** What the OpenAPI document says of it, where its name does not. */
+  /** Description in the OpenAPI document, if the name is not clear. */
   readonly about?: string;
 }
 
-/** What came of a call: the facts that stores keep, and what is only logged. */
+/** Summary of a call: the facts that stores keep, and those that are only logged. */
 export interface CallSummary extends CallFacts {
   readonly upstreamMs?: number;
   readonly tokensIn?: number;
   readonly tokensOut?: number;
-  /** Nano-dollars by the price; what was charged is known to the store. */
+  /** Cost by price in nano-dollars; the store knows the amount charged. */
   readonly spent?: number;
 }
 
 /**
- * The record of a call, field by field, in the order of lists of calls. The line of the access log, what stores keep, what
- * lists and `calls show` print, and attributes of spans come from this table. A field is added here, and where {@link summaryOf} reads it.
+ * Record of a call, field by field, in the order of lists of calls. The line of the access log, stored facts, the
+ * output of lists and `calls show`, and span attributes are derived from this table. To add a field, add it here and in
+ * {@link summaryOf}.
  */
 export const CALL_FIELDS: Readonly<Record<keyof CallRow | keyof CallSummary, CallField>> = Object.freeze({
   id: { type: 'text', shown: 'id' },
@@ -139,7 +140,7 @@ export const CALL_FIELDS: Readonly<Record<keyof CallRow | keyof CallSummary, Cal
   },
 });
 
-/** The facts of a call of which nothing is known; every other field is absent where a call has none. */
+/** Facts of a call without information; every other field may be absent. */
 export const UNKNOWN_FACTS: CallFacts = {
   requestId: '-',
   userId: '-',
@@ -160,7 +161,7 @@ export const UNKNOWN_FACTS: CallFacts = {
 
 const WRITTEN_BY_STORES: ReadonlySet<string> = new Set(['id', 'account', 'cost', 'at', 'countedAt']);
 
-/** The fields that stores are given of each call: those that lists show, but for what they write themselves. */
+/** Fields of each call passed to stores: those in lists, except those that stores add themselves. */
 export const FACT_NAMES: readonly (keyof CallFacts)[] = Object.freeze(
   (Object.keys(CALL_FIELDS) as (keyof typeof CALL_FIELDS)[]).filter(isFactName),
 );
@@ -171,7 +172,7 @@ function isFactName(name: keyof typeof CALL_FIELDS): name is keyof CallFacts {
 
 const SUMMARY = Symbol('summary');
 
-/** What came of a call that has ended; made once, whoever asks for it. */
+/** Summary of a call that has ended; computed once for all users. */
 export function summaryOf(call: Call, outcome: Outcome): CallSummary {
   const known = call.state.get(SUMMARY) as CallSummary | undefined;
   if (known) return known;
@@ -206,7 +207,7 @@ export function summaryOf(call: Call, outcome: Outcome): CallSummary {
   if (usage) {
     summary.tokensIn = usage.prompt_tokens;
     summary.tokensOut = usage.completion_tokens;
-    // Those among the units that only the details of the usage have included.
+    // Units that only the usage details list separately.
     const cached = usage.prompt_tokens_details?.cached_tokens;
     const reasoning = usage.completion_tokens_details?.reasoning_tokens;
     if (cached) summary.units = { ...summary.units, cached_tokens: cached };
@@ -218,12 +219,13 @@ export function summaryOf(call: Call, outcome: Outcome): CallSummary {
 
 type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
 
-/** What is planned of a call: the record of one that never ends. */
+/** Planned facts of a call, for the record of a call that never ends. */
 export function plannedFacts(call: Call, target: Target | undefined = call.targets[0]): CallFacts {
   const { requestId, trace, principal, tags, session, operation, stream, startedAt, request } = call;
   const named = 'model' in request && typeof request.model === 'string' ? request.model : undefined;
   const model = target?.model ?? named ?? '-';
-  // A copy has the shape of the literal: fields put together one by one would make a hash table, which costs ten times as much.
+  // The copy keeps the shape of the literal. Adding fields one by one would create a dictionary-mode object, which
+  // costs ten times as much.
   const facts: Mutable<CallFacts> = { ...UNKNOWN_FACTS, requestId, tags, operation, stream, startedAt, model };
   facts.traceId = trace.traceId;
   facts.userId = principal.userId;
@@ -236,23 +238,23 @@ export function plannedFacts(call: Call, target: Target | undefined = call.targe
 
 const HELD = Symbol('held');
 
-/** What stays reserved of a call after its end: the amount, and the budgets that it counts in. */
+/** Reservation that remains after a call's end: the amount, and its budgets. */
 interface Held {
   readonly amount: number;
   readonly budgets: readonly BudgetHold[];
 }
 
-/** Notes what is reserved for a call that does not settle it itself. */
+/** Records the reservation of a call that does not settle it itself. */
 export function noteHeld(call: Call, held: Held): void {
   call.state.set(HELD, held);
 }
 
-/** What {@link noteHeld} noted; undefined where nothing is reserved, as without billing. */
+/** Returns the reservation of {@link noteHeld}; undefined without one, as without billing. */
 export function heldOf(call: Call): Held | undefined {
   return call.state.get(HELD) as Held | undefined;
 }
 
-/** What hooks did, each as `guard prepare changed`. */
+/** Formats hook actions, each as `guard prepare changed`. */
 export function describeHooks(hooks: readonly CallHook[]): readonly string[] {
   return hooks.map(({ plugin, hook, action }) => `${plugin} ${hook} ${action}`);
 }

@@ -1,13 +1,13 @@
-/** A number is written as it is; a text may come from anyone. */
+/** Numbers are written unchanged; texts are untrusted. */
 export type Cell = string | number;
 
-/** What makes a spreadsheet take a text for a formula; a plain negative amount is none. */
+/** Text that a spreadsheet would read as a formula; a plain negative amount is not one. */
 const FORMULA = /^(?:[=+@\t\r]|-(?!\d+(?:\.\d+)?$))/;
 
-/** What a cell has to stand in quotes for. */
+/** Characters that require quotes around a cell. */
 const QUOTED = /[",\r\n]/;
 
-/** A table as RFC 4180 has it. Texts that a spreadsheet would take for a formula get a `'` in front. */
+/** Formats a table by RFC 4180. Texts that a spreadsheet would read as a formula get a `'` in front. */
 export function formatCsv(head: readonly string[], rows: readonly (readonly Cell[])[]): string {
   return [head, ...rows].map((row) => `${row.map(formatCell).join(',')}\r\n`).join('');
 }

@@ -1,25 +1,25 @@
 import { createHmac } from 'node:crypto';
 import type { Log, PluginApi } from '../../../contract/index.ts';
 
-/** What a receiver said to something that it was sent: when it did not take it, trying again is of no use. */
+/** Reply of a receiver; after a refusal a retry is useless. */
 export interface Reply {
   readonly isTaken: boolean;
-  /** In a few words, such as `status 204`. */
+  /** Short description, such as `status 204`. */
   readonly said: string;
 }
 
-/** Sends something; rejects when trying again may help. */
+/** Sends a delivery; rejects if a retry may help. */
 export type Send = () => Promise<Reply>;
 
-/** Deliveries that are tried again until they are taken, or too old. */
+/** Deliveries that are retried until they are accepted or too old. */
 export interface Deliveries {
   add(about: string, send: Send): void;
-  /** Tries what waits once more, and stops. */
+  /** Tries waiting deliveries once more, and stops. */
   close(): Promise<void>;
 }
 
 interface DeliveriesOptions {
-  /** Who gets them, for the log. */
+  /** Name of the receiver, for the log. */
   readonly receiver: string;
   readonly firstPauseMs?: number;
   readonly maxTries?: number;
@@ -28,14 +28,14 @@ interface DeliveriesOptions {
 
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 300_000;
-/** With the pauses between them about two hours. */
+/** About two hours, including the pauses. */
 const MAX_TRIES = 32;
 const MAX_WAITING = 500;
 const TIMEOUT_MS = 10_000;
-/** What a receiver's answer must stay below for another try to make sense: it is too busy, or broken. */
+/** Statuses below 500 after which a retry makes sense, as after any from 500. */
 const AGAIN: ReadonlySet<number> = new Set([408, 425, 429]);
 
-/** Makes a queue that delivers in order, one at a time, with growing pauses while the receiver is away. */
+/** Creates a queue that delivers in order, one at a time, with growing pauses while the receiver is unavailable. */
 export function createDeliveries(log: Log, options: DeliveriesOptions): Deliveries {
   const { receiver, firstPauseMs = FIRST_PAUSE_MS, maxTries = MAX_TRIES, maxWaiting = MAX_WAITING } = options;
   const waiting: { readonly about: string; readonly send: Send; tries: number }[] = [];
@@ -92,8 +92,8 @@ export function createDeliveries(log: Log, options: DeliveriesOptions): Deliveri
 }
 
 /**
- * Posts JSON to a receiver's address; signed where there is a secret:
- * `x-tollgate-signature: t=<Unix s>,v1=<hex HMAC-SHA-256 of "t.body">`. Redirects are not followed.
+ * Posts JSON to a receiver's address; with a secret it is signed: `x-tollgate-signature: t=<Unix s>,v1=<hex
+ * HMAC-SHA-256 of "t.body">`. Redirects are not followed.
  */
 export async function postJson(
   api: Pick<PluginApi, 'http'>,
@@ -117,7 +117,7 @@ export async function postJson(
   throw new Error(`the receiver returned status ${statusCode}`);
 }
 
-/** The signature of a body, with its time so that an old one can be refused. */
+/** Signature of a body, with its time so that receivers can refuse an old one. */
 function signatureOf(secret: string, body: string, now: number): string {
   const seconds = Math.floor(now / 1000);
   return `t=${seconds},v1=${createHmac('sha256', secret).update(`${seconds}.${body}`).digest('hex')}`;

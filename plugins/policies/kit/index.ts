@@ -1,4 +1,7 @@
-/** The entry `tollgate/operators`: what plugins need that operators work with, in addition to what all plugins need: routes for them, plans, budgets, tags, the record of a call. @beta */
+/**
+ * Entry `tollgate/operators`: additional API for plugins that operators use: operator routes, plans, budgets, tags, the
+ * record of a call. @beta
+ */
 
 export {
   ACCOUNTS,
@@ -65,7 +68,7 @@ export {
 export { createLocalCounters } from './local-counters.ts';
 export { createModelNames, type ModelNames, type ModelNamesApi } from './model-names.ts';
 
-export type { NoticeType, OperatorNotice } from './notices.ts';
+export type { NoticeApi, NoticeType, OperatorNotice } from './notices.ts';
 export { daysBefore, hasReceivers, tellOperators } from './notices.ts';
 
 export { FOR_OPERATORS, listOf, PAGE_QUERY, readPage, sendList } from './operator-lists.ts';

@@ -4,7 +4,7 @@ interface Bucket {
   used: number;
   resetsAt: number;
 }
-/** Windows, leases and numbers in this process's memory: the memory store's, and what limits fall back to. */
+/** Windows, leases and numbers in this process's memory: used by the memory store, and as a fallback for limits. */
 export function createLocalCounters(): Counters {
   const windows = createWindows();
   const leases = createExpiring<Map<string, number>>((places) => Math.max(0, ...places.values()));
@@ -73,7 +73,7 @@ function createWindows() {
   return { take, adjust };
 }
 
-/** A Map that drops what expired whenever it has doubled, so that nothing grows and no timer is needed. */
+/** Map that drops expired entries whenever its size has doubled, so that it stays bounded without a timer. */
 function createExpiring<T>(expiresAt: (value: T) => number) {
   const values = new Map<string, T>();
   let dropAt = 1000;

@@ -8,29 +8,34 @@ import {
 } from '../../../contract/index.ts';
 import { assertInPlan, createPlanFinder } from '../../../contract/operators.ts';
 
-export type ModelNamesApi = Pick<PluginApi, 'catalog' | 'offers' | 'aliases'>;
+export type ModelNamesApi = Pick<PluginApi, 'models'>;
 
-/** What a gateway calls its models, for lists and budgets that name them: a name that means nothing would open or limit nothing. */
+/** Checks model names in lists and budgets: an unknown name would allow or limit nothing. */
 export interface ModelNames {
   readonly providers: readonly string[];
-  /** Whether a name means something: `*`, an alias, `provider/*`, `provider/model`, or a model that a provider lists. */
+  /** True for a known name: `*`, an alias, `provider/*`, `provider/model`, or a model that a provider lists. */
   isModel(name: string): boolean;
-  /** Whether a provider takes a model: one of its list, or any. */
+  /** True if a provider accepts a model: one of its list, or any. */
   isModelOf(provider: string, name: string): boolean;
-  /** Whether a budget for it would count anything; of one that ends in `*` it is enough that a model begins so. */
+  /**
+   * True if a budget for the name would count any call; for a name that ends in `*`, one model with this prefix
+   * suffices.
+   */
   isCounted(name: string, provider: string | undefined): boolean;
-  /** Names that are like one that means nothing. */
+  /** Known names similar to an unknown one. */
   near(name: string): readonly string[];
 }
 
 type Offers = ReadonlyMap<string, Offer>;
 
 export function createModelNames(api: ModelNamesApi): ModelNames {
-  const { catalog } = api;
+  const {
+    models: { catalog },
+  } = api;
   const offers: readonly Offers[] = (
     ['chat', 'embeddings', 'speech', 'moderations', 'rerank', 'images', 'transcription'] as const
-  ).map((each) => api.offers(each));
-  const all = api.aliases().map(([alias]) => alias);
+  ).map((each) => api.models.offers(each));
+  const all = api.models.aliases().map(([alias]) => alias);
   const patterns = all.flatMap((alias) => (alias.endsWith('*') ? [alias.slice(0, -1)] : []));
   const aliases = all.filter((alias) => !alias.endsWith('*'));
   const isAlias = (name: string): boolean =>
@@ -75,7 +80,7 @@ export function splitName(name: string): { readonly provider: string; readonly m
   return { provider: name.slice(0, Math.max(slash, 0)), model: name.slice(slash + 1) };
 }
 
-/** A name without the provider's own before it. */
+/** Removes the provider's own prefix from a name. */
 function splitOf(provider: string, name: string): string {
   return name.startsWith(`${provider}/`) ? name.slice(provider.length + 1) : name;
 }
@@ -85,15 +90,19 @@ function hasModel(api: ModelNamesApi, offers: Offers, provider: string, model: s
   return isAny || isListed(api, offers, provider, model);
 }
 
-/** Whether a provider's list has a model; a provider that takes any has those names alone that its list knows. */
-function isListed({ catalog }: ModelNamesApi, offers: Offers, provider: string, model: string): boolean {
+/** True if a provider's list has a model; for a provider that accepts any, only listed names count. */
+function isListed({ models: { catalog } }: ModelNamesApi, offers: Offers, provider: string, model: string): boolean {
   const { models = [], addModels = [] } = offers.get(provider) ?? {};
   const found = catalog.find(provider, model);
   if (found && catalog.list(provider).includes(found.id)) return true;
   return [...models, ...addModels].some(({ id }) => model.startsWith(id));
 }
 
-function modelsOf({ catalog }: ModelNamesApi, offers: readonly Offers[], provider: string): readonly string[] {
+function modelsOf(
+  { models: { catalog } }: ModelNamesApi,
+  offers: readonly Offers[],
+  provider: string,
+): readonly string[] {
   const offered = offers.flatMap((each) => {
     const { models = [], addModels = [] } = each.get(provider) ?? {};
     return [...models, ...addModels].map(({ id }) => id);
@@ -101,16 +110,19 @@ function modelsOf({ catalog }: ModelNamesApi, offers: readonly Offers[], provide
   return [...offered, ...(catalog.has(provider) ? catalog.list(provider) : [])];
 }
 
-/** Whether a caller may use a model that it did not ask for, by the lists of its key and of its plan; an alias among them allows its own targets alone. */
+/**
+ * Creates a test whether a caller may use a model that was not requested, by the lists of the key and of its plan. An
+ * alias in them allows its own targets alone.
+ */
 export function createModelCheck(
-  api: Pick<PluginApi, 'catalog'> & Parameters<typeof createPlanFinder>[0],
+  api: Pick<PluginApi, 'models'> & Parameters<typeof createPlanFinder>[0],
 ): (principal: Principal, target: Target) => Promise<boolean> {
   const findPlan = createPlanFinder(api);
   return async (principal, target) => {
     if (principal.providers && !principal.providers.includes(target.provider)) return false;
     const lists = [principal.models && { name: 'key', plan: { models: principal.models } }, await findPlan(principal)];
     try {
-      for (const list of lists) assertInPlan(api.catalog, list, [target]);
+      for (const list of lists) assertInPlan(api.models.catalog, list, [target]);
       return true;
     } catch {
       return false;
@@ -118,8 +130,11 @@ export function createModelCheck(
   };
 }
 
-/** Throws an {@link OptionError} where the option at `pointer` is no `provider/model` that a provider here takes. */
-export function assertTarget({ catalog }: Pick<PluginApi, 'catalog'>, pointer: string, name: string): void {
+/**
+ * Throws an {@link OptionError} if the option at `pointer` is not a `provider/model` that a configured provider
+ * accepts.
+ */
+export function assertTarget({ models: { catalog } }: Pick<PluginApi, 'models'>, pointer: string, name: string): void {
   const { provider, model } = splitName(name);
   if (name.includes('/') && catalog.find(provider, model)) return;
   throw new OptionError(

@@ -1,6 +1,6 @@
 import type { GatewayView, PluginApi } from '../../../contract/index.ts';
 
-/** What operators are sent a notice of, and when. `docs/plugins/notices.md` is held to this table by a test. */
+/** Types of notices for operators, with their occasions. A test compares `docs/plugins/notices.md` with this table. */
 export const NOTICES = Object.freeze({
   'target.opened': 'a target became unhealthy (rate limits: for a minute or more)',
   'target.closed': 'an unhealthy target is healthy again',
@@ -14,40 +14,48 @@ export const NOTICES = Object.freeze({
 
 export type NoticeType = keyof typeof NOTICES;
 
-/** Something that operators should know. It holds no secret, no text of a call and no key; a key's public prefix is none. */
+/** Notice for operators. Contains no secret, no text of a call and no key; a key's public prefix is allowed. */
 export interface OperatorNotice {
   readonly type: NoticeType;
-  /** What happened, as a sentence without its full stop. */
+  /** Event, as a sentence without its full stop. */
   readonly text: string;
-  /** By names in snake_case. */
+  /** Facts by names in snake_case. */
   readonly facts: Readonly<Record<string, string | null>>;
-  /** What happened, so that it is sent once however many processes notice it. */
+  /** Identifies the event, so that it is sent once even if several processes detect it. */
   readonly cause: string;
-  /** How long that is remembered. */
+  /** Time for which the cause is remembered. */
   readonly rememberMs: number;
 }
 
 type Listener = (notice: OperatorNotice) => void;
 
-/** By the gateway that instances share. */
+/** Listeners by the gateway that instances share. */
 const LISTENERS = new WeakMap<GatewayView, Set<Listener>>();
 
-/** Lets operators know: receivers of the policy `notices` get it, each cause once. Costs nothing where there are none; never throws. */
-export function tellOperators({ gateway }: Pick<PluginApi, 'gateway'>, notice: OperatorNotice): void {
+/** Part of the plugin API that sends and receives notices; it needs the permission `operators`. */
+export interface NoticeApi {
+  readonly operators: Pick<PluginApi['operators'], 'gateway'>;
+}
+
+/**
+ * Notifies operators: receivers of the policy `notices` get each cause once. Costs nothing without receivers; never
+ * throws.
+ */
+export function tellOperators({ operators: { gateway } }: NoticeApi, notice: OperatorNotice): void {
   for (const listener of LISTENERS.get(gateway) ?? []) listener(notice);
 }
 
-/** Whether a receiver of notices is there. */
-export function hasReceivers({ gateway }: Pick<PluginApi, 'gateway'>): boolean {
+/** True if there is a receiver of notices. */
+export function hasReceivers({ operators: { gateway } }: NoticeApi): boolean {
   return LISTENERS.has(gateway);
 }
 
-/** Is given what any instance of the same gateway lets operators know. */
-export function onNotice({ gateway }: Pick<PluginApi, 'gateway'>, listener: Listener): void {
+/** Listens to notices of all instances of the same gateway. */
+export function onNotice({ operators: { gateway } }: NoticeApi, listener: Listener): void {
   LISTENERS.set(gateway, (LISTENERS.get(gateway) ?? new Set()).add(listener));
 }
 
-/** The last of some days before an end that has come, such as 7 of 30, 7 and 1; undefined before the first. */
+/** Smallest threshold in days that an end has reached, such as 7 of 30, 7 and 1; undefined before the first. */
 export function daysBefore(end: number, days: readonly number[], now: number): number | undefined {
   return days.findLast((each) => end - now <= each * DAY_MS);
 }

@@ -1,14 +1,14 @@
 import type { Route, RouteContext, Schema } from '../../../contract/index.ts';
 
-/** What the routes of operators have in common: who may call them, pages of lists. */
+/** Common parts of operator routes: access, and pages of lists. */
 
-/** Spread into a route: for operators alone, who need the `scope` that it names beside; without one for admins. */
+/** Spread it into a route to restrict it to operators with the route's `scope`; without a scope to admins. */
 export const FOR_OPERATORS = Object.freeze({ auth: ['key', 'token'], role: 'admin' } as const satisfies Partial<Route>);
 
 const MAX_PAGE = 1000;
 const DEFAULT_PAGE = 100;
 
-/** The query of a list. */
+/** Query of a list. */
 export const PAGE_QUERY = Object.freeze({
   limit: {
     type: 'string',
@@ -18,7 +18,10 @@ export const PAGE_QUERY = Object.freeze({
   after: { type: 'string', minLength: 1, maxLength: 500, description: '`next` of the previous page.' },
 } as const satisfies Readonly<Record<string, Schema>>);
 
-/** The query of a list as the validator saw it: of a name that came twice, Koa's own `ctx.query` also has the other value. */
+/**
+ * Reads the query of a list as seen by the validator: for a repeated name, Koa's `ctx.query` also contains the other
+ * value.
+ */
 export function readPage(ctx: Pick<RouteContext, 'querystring'>): {
   readonly limit: number;
   readonly after?: string;
@@ -29,7 +32,7 @@ export function readPage(ctx: Pick<RouteContext, 'querystring'>): {
   return { limit: Number(limit), ...(after !== undefined && { after }), query };
 }
 
-/** The schema of a list's response; `beside` is what comes with it that is no part of the list. */
+/** Schema of a list's response; `beside` lists fields next to the list itself. */
 export function listOf(item: Schema, beside: Readonly<Record<string, Schema>> = {}): Schema {
   return {
     type: 'object',
@@ -44,7 +47,7 @@ export function listOf(item: Schema, beside: Readonly<Record<string, Schema>> = 
   };
 }
 
-/** Sends a page; `next` is where the next one goes on, absent on the last. `beside` is what comes with it. */
+/** Sends a page; `next` is the start of the next one, absent on the last. `beside` contains additional fields. */
 export function sendList(
   ctx: RouteContext<unknown>,
   data: readonly object[],

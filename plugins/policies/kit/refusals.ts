@@ -1,36 +1,38 @@
 import type { AuditChange, PluginApi } from '../../../contract/index.ts';
 import { networkOf } from '../../../contract/operators.ts';
 
-/** Somebody who was refused what operators do. */
+/** Refused attempt to use an operator function. */
 export interface Refusal extends Pick<AuditChange, 'actor' | 'subject'> {
   readonly action: 'admin.refused' | 'session.refused';
-  /** The code of the error. */
+  /** Error code. */
   readonly code: string;
-  /** What lacked, as the error names it. */
+  /** Missing right, as named by the error. */
   readonly lacking?: string | undefined;
 }
 
 interface Repeated {
   readonly first: AuditChange;
   readonly after: object;
-  /** How often since that entry was written. */
+  /** Number of repeats since that entry was written. */
   times: number;
 }
 
-/** How long repeats are counted before one entry says how many there were. */
+/** Time for which repeats are counted before one entry reports their number. */
 const WINDOW_MS = 10 * 60_000;
-/** Who beyond this is refused in one window is counted together. */
+/** Maximum callers counted separately in one window; others are counted together. */
 const MAX_CALLERS = 100;
 
 /**
- * Writes refusals to the audit log: the first of a caller at once, all that follow within ten minutes as one entry with their number. So
- * nobody fills the log by trying, however often and from however many addresses.
+ * Writes refusals to the audit log: the first of a caller at once, all others within ten minutes as one entry with
+ * their number. Repeated attempts from any number of addresses thus cannot fill the log.
  */
-export function createRefusals(api: Pick<PluginApi, 'audit' | 'onClose'>): (refusal: Refusal) => void {
+export function createRefusals(
+  api: Pick<PluginApi, 'onClose'> & { readonly operators: Pick<PluginApi['operators'], 'audit'> },
+): (refusal: Refusal) => void {
   let window = new Map<string, Repeated>();
   let timer: NodeJS.Timeout | undefined;
-  // What the store does not take is in the gateway's log.
-  const write = (change: AuditChange): Promise<void> => api.audit(change).catch(() => undefined);
+  // Entries that the store refuses are in the gateway's log.
+  const write = (change: AuditChange): Promise<void> => api.operators.audit(change).catch(() => undefined);
 
   const end = async (): Promise<void> => {
     clearTimeout(timer);

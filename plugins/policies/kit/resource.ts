@@ -25,36 +25,36 @@ import type { Rights, Scope } from './scopes.ts';
 import { readWrittenBack, withReadOnly } from './versions.ts';
 
 /**
- * What operators manage, such as users and plans: one table a kind of thing makes the routes with their OpenAPI, the command, versions
- * against lost updates, pages, and the entries of the audit log.
+ * Objects that operators manage, such as users and plans. One table per kind creates the routes with their OpenAPI, the
+ * command, versions against lost updates, pages, and audit entries.
  */
 export interface Resource<Value, Version extends VersionTag> {
-  /** Begins its actions in the audit log: `user` of `user.block`. */
+  /** Prefix of its actions in the audit log: `user` of `user.block`. */
   readonly name: string;
-  /** Of the list: `/api/core/admin/users`. */
+  /** Path of the list: `/api/core/admin/users`. */
   readonly path: string;
-  /** What an operator needs to read and to change. */
+  /** Scopes required to read and to change. */
   readonly scopes: { readonly read: Scope; readonly write: Scope };
-  /** What the path calls the id of one. */
+  /** Name of the id in the path. */
   readonly id: 'id' | 'name';
-  /** One as it is shown. */
+  /** Schema of one object as shown. */
   readonly schema: Schema;
-  /** What the response of an action is, where that does not say it. */
+  /** Default description of an action's response. */
   readonly response: string;
   readonly command: {
     readonly name: string;
     readonly summary: string;
     readonly id: Argument;
-    /** The order of its subcommands, where it is not that of the routes. */
+    /** Order of its subcommands, if it differs from that of the routes. */
     readonly order?: readonly string[];
   };
-  /** One with its version, which is its entity tag; without a value, or by an error, where there is none. */
+  /** Finds an object with its version, which is its entity tag; returns no value, or throws, if it does not exist. */
   find(id: string): Promise<Found<Value, Version>>;
-  /** One as GET shows it, and PUT and PATCH take it back. */
+  /** Object in the form of GET, which PUT and PATCH accept. */
   show?(value: NonNullable<Value>): object | Promise<object>;
-  /** The error for one that there is not. */
+  /** Error for a missing object. */
   notFound?(id: string): GatewayError;
-  /** Throws for one that is not this operator's to change, whatever the scope. */
+  /** Throws if the operator may not change the object, whatever the scope. */
   guard?(value: Value, by: Rights): void;
 }
 
@@ -67,24 +67,24 @@ interface Found<Value, Version extends VersionTag> {
 
 type Argument = NonNullable<Subcommand['args']>[number];
 
-/** A route, a subcommand, or the two ways to one thing. */
+/** Route, subcommand, or both for the same function. */
 export interface Action {
   readonly route?: Route;
   readonly subcommand?: Subcommand;
 }
 
-/** How a list is read. */
+/** Definition of a list. */
 export interface List<Row extends object> {
   readonly http: {
     readonly summary: string;
     readonly description?: string;
     readonly response: string;
     readonly schema: Schema;
-    /** What the query may have beside the page; a list without pages takes no query. */
+    /** Query parameters in addition to the page; a list without pages has no query. */
     readonly filters?: Readonly<Record<string, Schema>>;
     readonly isWhole?: boolean;
   };
-  /** A page; `filters` are the query's or the options. */
+  /** Reads a page; `filters` come from the query or the options. */
   read(page: {
     readonly limit: number;
     readonly after?: string;
@@ -92,116 +92,116 @@ export interface List<Row extends object> {
   }): Promise<{
     readonly rows: readonly Row[];
     readonly next?: string | undefined;
-    /** Of a list without pages: whether it does not have all. */
+    /** For a list without pages: true if it is incomplete. */
     readonly hasMore?: boolean;
   }>;
   readonly cli: {
-    /** That of the route unless set. */
+    /** Default: the route's. */
     readonly summary?: string;
     readonly options?: readonly CommandOption[];
     /** Absent for a list without pages. */
     readonly page?: { readonly after: string; readonly one: string; readonly first: number; readonly most: number };
     readonly columns: readonly (readonly [head: string, cell: (row: Row) => string])[];
-    /** Instead of an empty table. */
+    /** Text in place of an empty table. */
     readonly empty?: string;
   };
 }
 
-/** How one is shown. */
+/** Definition of showing one object. */
 interface Show<Value, Shown extends object> {
   readonly http: { readonly summary: string; readonly response?: string; readonly schema?: Schema };
   show(value: Value): Shown | Promise<Shown>;
   readonly cli?: {
-    /** That of the route unless set. */
+    /** Default: the route's. */
     readonly summary?: string;
     text(shown: Shown): string;
-    /** For stderr, after it. */
+    /** Text for stderr, printed after the result. */
     note?(shown: Shown): string;
   };
 }
 
-/** What there is to change with one. */
+/** Definition of a change of one object. */
 interface Change<Value, Version extends VersionTag, Body extends Schema, Shown extends object> {
-  /** Ends the path of a POST, names the subcommand, and, after the resource, the action in the audit log. */
+  /** Last part of a POST path, subcommand, and the action in the audit log after the resource. */
   readonly word: string;
   readonly http: {
-    /** POST unless set. */
+    /** Default: POST. */
     readonly method?: 'PUT' | 'PATCH' | 'DELETE';
-    /** What follows the id in the path, where it is not the word of a POST. */
+    /** Path after the id, if it is not the word of a POST. */
     readonly at?: string;
     readonly summary: string;
     readonly description?: string;
-    /** That of a POST is {@link NO_BODY} unless set. */
+    /** Default for POST: {@link NO_BODY}. */
     readonly body?: Body;
     readonly bodyOptional?: boolean;
     readonly response?: string;
-    /** Of the response, where it is not the resource's. */
+    /** Response schema, if it differs from the resource's. */
     readonly schema?: Schema;
   };
   apply(wish: Wish<Value, Version, PluginConfig<Body>>): Promise<Changed<Shown>>;
   readonly cli?: {
     readonly summary: string;
-    /** What the id is here, where that is not what it is elsewhere. */
+    /** Help of the id argument, if it differs from the resource’s. */
     readonly id?: string;
-    /** After the id. */
+    /** Arguments after the id. */
     readonly args?: readonly Argument[];
     readonly options?: readonly CommandOption[];
-    /** The body of what was typed; an empty one unless there. */
+    /** Reads the body from the command line; default: an empty one. */
     read?(input: CommandInput): PluginConfig<Body> | Promise<PluginConfig<Body>>;
     text(shown: Shown, input: CommandInput): string;
-    /** For stderr, before it. */
+    /** Text for stderr, printed before the result. */
     intro?(shown: Shown, input: CommandInput): string | undefined;
   };
 }
 
-/** What a change works on. */
+/** Input of a change. */
 export interface Wish<Value, Version extends VersionTag, Body> {
   readonly id: string;
   readonly body: Body;
   readonly found: Found<Value, Version>;
-  /** The version that `If-Match` named: the change is refused where it is another when it is made. */
+  /** Version of `If-Match`: the change is refused if the version differs when it is made. */
   readonly expected: Version | undefined;
   readonly now: number;
-  /** What the operator may who changes it; on the command line all. */
+  /** Rights of the operator; unlimited on the command line. */
   readonly by: Rights;
 }
 
-/** What came of a change. */
+/** Result of a change. */
 interface Changed<Shown> {
-  /** The entity tag since; none is sent of what is gone. */
+  /** New entity tag; none is sent for a deleted object. */
   readonly version?: VersionTag;
-  /** For the audit log; a change without both is none, and not written down. */
+  /** Values for the audit log; without both, nothing changed and no entry is written. */
   readonly before?: object | undefined;
   readonly after?: object | undefined;
-  /** What it was done to, where it is not the id. */
+  /** Audit subject, if it is not the id. */
   readonly subject?: string;
-  /** The response, looked up once the change is written down. */
+  /** Returns the response; called after the audit entry is written. */
   show(): Shown | Promise<Shown>;
 }
 
-/** A change that another subcommand makes too. */
+/** Change that another subcommand uses too. */
 interface ChangeAction<Body, Shown> extends Action {
   run(actor: AuditActor, id: string, body: Body): Promise<Shown>;
 }
 
-/** Makes the actions of one resource. */
+/** Creates the actions of one resource. */
 export interface Actions<Value, Version extends VersionTag> {
   list<Row extends object>(spec: List<Row>): Action;
   show<Shown extends object>(spec: Show<NonNullable<Value>, Shown>): Action;
-  /** One that has no id before. */
+  /** Change without an existing id. */
   create<const Body extends Schema, Shown extends object>(spec: Change<undefined, number, Body, Shown>): Action;
   change<const Body extends Schema = typeof NO_BODY, Shown extends object = object>(
     spec: Change<Value, Version, Body, Shown>,
   ): ChangeAction<PluginConfig<Body>, Shown>;
 }
 
-/** The body of a change that needs none. */
+/** Body of a change without parameters. */
 const NO_BODY = { type: 'object', additionalProperties: false, properties: {} } as const;
 
-/** Says on the command line how soon a change holds. */
-export const WITHIN = 'takes effect within 5 seconds';
+/** Text for the command line about the delay of a change. */
+export const WITHIN = 'running gateways apply it within 5 seconds';
 
-type Api = Pick<PluginApi, 'route' | 'command' | 'audit'>;
+type Api = Pick<PluginApi, 'route' | 'command'> & { readonly operators: Pick<PluginApi['operators'], 'audit'> };
 
 /** Registers the routes of a resource in the order of its actions, and its command. */
 export function resource<Value, Version extends VersionTag>(
@@ -229,7 +229,7 @@ export function resource<Value, Version extends VersionTag>(
   });
 }
 
-/** A list of its own, as that of the audit log. */
+/** Creates a separate list, such as that of the audit log. */
 export function listAction<Row extends object>(
   at: { readonly path: string; readonly scope: Scope },
   { http, read, cli }: List<Row>,
@@ -309,7 +309,7 @@ function showAction<Value, Shown extends object>(
 }
 
 function changeAction<Value, Version extends VersionTag, Body extends Schema, Shown extends object>(
-  { audit }: Api,
+  { operators: { audit } }: Api,
   table: Resource<Value, Version>,
   { word, http, apply, cli }: Change<Value, Version, Body, Shown>,
   isNew = false,
@@ -348,7 +348,7 @@ function changeAction<Value, Version extends VersionTag, Body extends Schema, Sh
         table.guard?.(found.value, ctx.state.principal);
         const shown = found.value == null ? undefined : await table.show(found.value);
         given = readWrittenBack({ sent: given, shown, body, isPart: method === 'PATCH' });
-        // As it was read: nothing is changed, and nothing written down.
+        // Returned as it was read: nothing changed, and no audit entry is written.
         if (given === undefined) return sendVersion(ctx, found.version, shown ?? {});
       }
       const wish = {
@@ -392,7 +392,7 @@ function idOf(
   return params[id] ?? '';
 }
 
-/** An option that has a text. */
+/** Reads an option with a text. */
 export function textOf(options: Readonly<Record<string, unknown>>, name: string): string | undefined {
   const value = options[name];
   return typeof value === 'string' ? value : undefined;
@@ -407,7 +407,7 @@ function readLimit(
   throw new GatewayError('invalid_request', `--limit must be a whole number from 1 to ${most}.`, { param: 'limit' });
 }
 
-/** Why something is blocked, in a request. */
+/** Request body with the reason for blocking. */
 export const REASON_BODY = {
   type: 'object',
   additionalProperties: false,
@@ -421,7 +421,7 @@ export const REASON_BODY = {
   },
 } as const;
 
-/** The same on the command line. */
+/** Command line option with the reason. */
 export const REASON_OPTION: CommandOption = { flags: '--reason <text>', summary: 'reason, shown to operators' };
 
 /** Reads {@link REASON_OPTION}. */

@@ -1,18 +1,18 @@
 import type { Principal } from '../../../contract/index.ts';
 import { hasScope } from '../../../contract/operators.ts';
 
-/** Named sets of scopes; `admin` has all of them, and what no scope opens. */
+/** Named sets of scopes; `admin` has all of them, and everything that no scope allows. */
 export const ROLES = Object.freeze(['viewer', 'billing', 'operator', 'team', 'admin'] as const);
 export type Role = (typeof ROLES)[number];
 
 interface ScopeRow {
-  /** What it allows, for people. */
+  /** Description for people. */
   readonly allows: string;
-  /** Who has it in addition to `admin`. */
+  /** Roles with the scope in addition to `admin`. */
   readonly roles: readonly Exclude<Role, 'admin'>[];
 }
 
-/** What may be done on the routes of operators, one thing each; the table of `docs/keys.md` is held to this one by a test. */
+/** Permissions on operator routes, one function each; a test compares the table of `docs/keys.md` with this one. */
 export const SCOPES = Object.freeze({
   'metrics:read': { allows: 'read the metrics', roles: ['viewer', 'operator'] },
   'usage:read': { allows: 'read reports of usage and cost', roles: ['viewer', 'billing', 'operator'] },
@@ -50,10 +50,10 @@ export type Scope = keyof typeof SCOPES;
 
 export const SCOPE_NAMES: readonly Scope[] = Object.freeze(Object.keys(SCOPES) as Scope[]);
 
-/** What an operator may do. */
+/** Rights of an operator. */
 export type Rights = Pick<Principal, 'isAdmin' | 'scopes'>;
 
-/** What roles and scopes together allow; nothing for none of them. */
+/** Combined rights of roles and scopes; none without any. */
 export function rightsOf(granted: readonly (Role | Scope)[]): Rights {
   if (granted.includes('admin')) return { isAdmin: true };
   const scopes = SCOPE_NAMES.filter((scope) => {
@@ -63,12 +63,12 @@ export function rightsOf(granted: readonly (Role | Scope)[]): Rights {
   return granted.length === 0 ? {} : { scopes: Object.freeze(scopes) };
 }
 
-/** The scopes that somebody has, an admin all. */
+/** Scopes of an operator; an admin has all. */
 export function listScopes(rights: Rights): readonly Scope[] {
   return SCOPE_NAMES.filter((scope) => hasScope(rights, scope));
 }
 
-/** The first right of the others that somebody lacks; undefined where there is none. */
+/** First right of the others that is missing in the own ones; undefined if none is. */
 export function findMissing(own: Rights, others: Rights): string | undefined {
   if (own.isAdmin === true) return undefined;
   return others.isAdmin === true ? 'admin' : others.scopes?.find((scope) => !hasScope(own, scope));

@@ -19,7 +19,7 @@ const NAMES = {
 const names = (description: string) => ({ type: 'array', ...NAMES, description }) as const;
 const { amount_usd, every, timezone, starts_on, soft_usd } = OWN_BUDGET.properties;
 
-/** A team as operators put it: a tag whose owners make keys and budgets within it. */
+/** Team in the form that operators send: a tag whose owners create keys and budgets within it. */
 export const TEAM = {
   type: 'object',
   additionalProperties: false,
@@ -60,32 +60,32 @@ export const TEAM = {
 
 export type Team = PluginConfig<typeof TEAM>;
 
-/** Teams by their tag, in one record. */
+/** Teams by tag, in one record. */
 export interface StoredTeams {
   readonly [tag: string]: StoredTeam;
 }
 
 export interface StoredTeam {
   readonly team: Team;
-  /** Grows with each change of this team. */
+  /** Increases with each change of this team. */
   readonly version: number;
 }
 
-/** The name of the record of teams, and its only id. */
+/** Name of the record of teams, and its only id. */
 export const TEAMS = 'teams';
 export const ALL_TEAMS = 'all';
 
-/** A team, found by a tag that comes from strangers. */
+/** Finds a team by an untrusted tag. */
 export function teamOf(teams: StoredTeams, tag: string): StoredTeam | undefined {
   return Object.hasOwn(teams, tag) ? teams[tag] : undefined;
 }
 
-/** A tag that comes from strangers, for a message. */
+/** Formats an untrusted tag for a message. */
 export function shownTag(tag: string): string {
   return tag.replace(/[^\w .:/@+=-]/g, '?').slice(0, 129);
 }
 
-/** Whether a team is somebody's; an admin has all. Keys are known by the first of those that replaced one another. */
+/** True if the principal owns a team; an admin owns all. Keys that replaced one another are identified by the first. */
 export function ownsTeam(
   { owners: { users, groups, keys } }: Team,
   { isAdmin, userId, keyId, limitsId = keyId, groups: own = [] }: Principal,
@@ -94,10 +94,10 @@ export function ownsTeam(
   return (limitsId !== undefined && keys?.includes(limitsId)) || own.some((group) => groups?.includes(group));
 }
 
-/** Where owners work; nothing else is open to them. */
+/** Path of the owners' routes; no others are open to them. */
 export const OWN_TEAMS = '/api/core/admin/own-teams';
 
-/** A team that the caller owns. */
+/** Team that the caller owns. */
 export interface OwnTeam {
   readonly tag: string;
   readonly team: Team;
@@ -108,16 +108,18 @@ type TeamRoute<Body extends object> = Pick<
   'method' | 'path' | 'summary' | 'description' | 'body' | 'bodyOptional' | 'query' | 'responses'
 > & { handler(ctx: Parameters<Route<Body>['handler']>[0], own: OwnTeam): Promise<void> };
 
-/** Makes what registers a route within a team, for its owners alone: who owns it is read anew each time. */
+/**
+ * Returns a function that registers a route within a team, for its owners alone. Ownership is read for each request.
+ */
 export function createTeamRoutes(
-  api: Pick<PluginApi, 'records' | 'route'>,
+  api: Pick<PluginApi, 'books' | 'route'>,
 ): <const Body extends object>(route: TeamRoute<Body>) => void {
-  const teams = api.records<StoredTeams>(TEAMS);
+  const teams = api.books.records<StoredTeams>(TEAMS);
   const find = async ({ params, state: { principal } }: RouteContext<unknown>): Promise<OwnTeam> => {
     const tag = params['team'] ?? '';
     const team = teamOf((await teams.find(ALL_TEAMS)).value ?? {}, tag)?.team;
     if (team && ownsTeam(team, principal)) return { tag, team };
-    // One sentence for a team of others and for none: who asks learns nothing.
+    // The same error for another owner's team and a missing one, so that the caller cannot tell which exist.
     throw new GatewayError(
       'permission_denied',
       `You do not own a team "${shownTag(tag)}". GET ${OWN_TEAMS} lists your teams; an admin can add owners.`,
@@ -131,14 +133,14 @@ export function createTeamRoutes(
     });
 }
 
-/** What owners may not do is one error, which names the field. */
+/** Error for every restriction of owners, with the field. */
 export function beyondTeam(param: string, allowed: string): GatewayError {
   return new GatewayError('permission_denied', `Not allowed for this team. Allowed for ${param}: ${allowed}.`, {
     param,
   });
 }
 
-/** Refuses a tag that is not the team's own. */
+/** Rejects a tag other than the team's own. */
 export function refuseOtherTag(tag: string | undefined, own: string, param = 'tag'): void {
   if (tag !== undefined && tag !== own) throw beyondTeam(param, `"${own}" alone`);
 }

@@ -2,9 +2,12 @@ import { isDeepStrictEqual } from 'node:util';
 import { GatewayError, isObject, type RouteContext, type Schema } from '../../../contract/index.ts';
 import { changedMeanwhile } from '../../../contract/operators.ts';
 
-/** What operators read and write back: versions as `ETag` and `If-Match`, so that no change is lost, and fields that are only read. */
+/**
+ * Objects that operators read and write back: versions as `ETag` and `If-Match` against lost updates, and read-only
+ * fields.
+ */
 
-/** Sends one thing, with its version as `ETag`. */
+/** Sends an object, with its version as `ETag`. */
 export function sendVersion(ctx: RouteContext<unknown>, version: number | string, body: object): void {
   ctx.set('cache-control', 'no-store');
   ctx.set('etag', `"${version}"`);
@@ -14,9 +17,9 @@ export function sendVersion(ctx: RouteContext<unknown>, version: number | string
 const ETAGS = /^(?:W\/)?"[\x21\x23-\x7e]{0,200}"(?:\s*,\s*(?:W\/)?"[\x21\x23-\x7e]{0,200}")*$/;
 
 /**
- * Holds a change to the version that `If-Match` names; true when it named one, so that the write has to be of this version.
- * Throws `precondition_failed` for another version, `invalid_request` for a header that is none. Weak tags never match
- * (RFC 9110, section 13.1.1).
+ * Compares `If-Match` with the version. Returns true if the header names one, so that the write must apply to this
+ * version. Throws `precondition_failed` for another version, `invalid_request` for an invalid header. Weak tags never
+ * match (RFC 9110, section 13.1.1).
  */
 export function matchVersion(ctx: Pick<RouteContext<unknown>, 'headers'>, version: number | string): boolean {
   const header = ctx.headers['if-match']?.trim();
@@ -33,7 +36,7 @@ export function matchVersion(ctx: Pick<RouteContext<unknown>, 'headers'>, versio
   throw changedMeanwhile();
 }
 
-/** The schema of a body that takes a thing as it is shown: what only is read is `readOnly` in it. */
+/** Schema of a body that accepts an object as shown: read-only fields are `readOnly` in it. */
 export function withReadOnly(body: Schema, shown: Schema): Schema {
   const [own, others] = [body['properties'], shown['properties']];
   const [items, shownItems] = [body['items'], shown['items']];
@@ -49,19 +52,19 @@ export function withReadOnly(body: Schema, shown: Schema): Schema {
 }
 
 interface WrittenBack {
-  /** What the client sent, valid by {@link withReadOnly}. */
+  /** Body of the client, valid by {@link withReadOnly}. */
   readonly sent: unknown;
-  /** The thing as it is shown now; undefined for one that there is not. */
+  /** Object as currently shown; undefined if it does not exist. */
   readonly shown: object | undefined;
-  /** The schema of what may be written. */
+  /** Schema of the writable fields. */
   readonly body: Schema;
-  /** Whether what the body does not name stays. */
+  /** True if fields missing in the body keep their value. */
   readonly isPart: boolean;
 }
 
 /**
- * What a body changes of a thing, without the fields that are only read; undefined where it changes nothing. Throws `invalid_request`
- * where such a field is not as it is shown.
+ * Returns a body's changes without read-only fields; undefined if nothing changes. Throws `invalid_request` if a
+ * read-only field differs from the shown value.
  */
 export function readWrittenBack({ sent, shown, body, isPart }: WrittenBack): object | undefined {
   const now: unknown = shown && JSON.parse(JSON.stringify(shown));
@@ -95,7 +98,7 @@ function pickWritten(sent: unknown, shown: unknown, schema: unknown, path: strin
   return picked;
 }
 
-/** What a list shows under the same name, else in the same place. */
+/** Finds the shown list item of the same name, else at the same index. */
 function findLike(each: unknown, at: number, shown: unknown): unknown {
   if (!Array.isArray(shown)) return undefined;
   if (!isObject(each) || each['name'] === undefined) return shown[at];

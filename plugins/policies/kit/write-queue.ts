@@ -1,6 +1,6 @@
 import { isGatewayError, type Log } from '../../../contract/index.ts';
 
-/** A change that must reach the store, now or when it is back. Must be safe to repeat. */
+/** Write that must reach the store, now or after an outage. Must be safe to repeat. */
 export interface PendingWrite {
   /** For logs; never a secret. */
   readonly id: string;
@@ -10,9 +10,9 @@ export interface PendingWrite {
 }
 
 export interface WriteQueue {
-  /** Tries at once; when the store is away the write waits and this resolves all the same. Never rejects. */
+  /** Tries at once. If the store is unavailable the write is queued, and this resolves nevertheless. Never rejects. */
   add(pending: PendingWrite): Promise<void>;
-  /** How many writes wait. */
+  /** Number of waiting writes. */
   readonly size: number;
   /** Tries everything once more and stops. */
   close(): Promise<void>;
@@ -20,7 +20,7 @@ export interface WriteQueue {
 
 interface WriteQueueOptions {
   readonly log: Log;
-  /** What becomes of a write that is dropped, for the log. */
+  /** Consequence of a dropped write, for the log. */
   readonly otherwise: string;
   readonly firstPauseMs?: number;
   readonly maxWaiting?: number;
@@ -29,23 +29,23 @@ interface WriteQueueOptions {
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 5000;
 const MAX_WAITING = 10_000;
-/** How many writes are tried at once when the store is back. */
+/** Writes tried at once after an outage. */
 const BATCH = 64;
 
-/** Keeps what the store could not take while it was away, bounded, and writes it when it is back. */
+/** Queues writes while the store is unavailable, bounded, and writes them after the outage. */
 export function createWriteQueue({
   log,
   otherwise,
   firstPauseMs = FIRST_PAUSE_MS,
   maxWaiting = MAX_WAITING,
 }: WriteQueueOptions): WriteQueue {
-  /** With when each is pointless, by the clock that does not jump: a charge must not be lost because somebody sets the other one. */
+  /** Expiry by the monotonic clock: a change of the system clock must not lose a charge. */
   const waiting = new Map<PendingWrite, number>();
   let pauseMs = firstPauseMs;
   let timer: NodeJS.Timeout | undefined;
   let isOverflowing = false;
 
-  /** Tries a write. `onAway` says what becomes of one that is to be tried again; one that the store refuses for good is over. */
+  /** Tries a write. `onAway` handles one to be retried; one that the store finally refuses is done. */
   const attempt = async <T>(pending: PendingWrite, over: T, onAway: () => T): Promise<T> => {
     try {
       await pending.write();
@@ -108,7 +108,7 @@ export function createWriteQueue({
   };
 }
 
-/** Whether the store did not answer, so that what it did is unknown: each policy says what then happens to a call. */
+/** True if the store did not reply, so that the outcome is unknown; each policy decides what happens to the call. */
 export function isStoreFailure(error: unknown): boolean {
   return isGatewayError(error) && error.code === 'store_unavailable';
 }

@@ -23,7 +23,7 @@ export default definePlugin({
   name: 'limits',
   kind: 'policy',
   apiVersion: 1,
-  permissions: ['records'],
+  permissions: ['records', 'operators'],
   configSchema: {
     type: 'object',
     additionalProperties: false,
@@ -95,7 +95,7 @@ interface CountedCall extends CountedRequest {
   readonly holds: LimitHold[];
 }
 
-type LimiterApi = Pick<PluginApi, 'stores' | 'log' | 'estimate' | 'keep' | 'catalog'>;
+type LimiterApi = Pick<PluginApi, 'stores' | 'log' | 'books' | 'keep' | 'models'>;
 
 interface LimiterOptions {
   readonly onStoreFailure: 'degrade' | 'closed' | 'open';
@@ -112,16 +112,21 @@ const HALVES: readonly LimitHalf[] = Object.freeze(['requests', 'tokens']);
 /** Counts calls against their limits. */
 class Limiter {
   readonly #options: LimiterOptions;
-  readonly #estimate: PluginApi['estimate'];
+  readonly #estimate: PluginApi['books']['estimate'];
   /** Its catalog is there once the gateway has started. */
-  readonly #api: Pick<LimiterApi, 'catalog'>;
+  readonly #api: Pick<LimiterApi, 'models'>;
   readonly #leases: Leases;
   /** For while the store is down. What was counted here goes on to count when the configuration changes. */
   readonly #local: Leases;
   readonly #queue: WriteQueue;
 
   constructor(api: LimiterApi, options: LimiterOptions) {
-    const { stores, log, estimate, keep } = api;
+    const {
+      stores,
+      log,
+      books: { estimate },
+      keep,
+    } = api;
     this.#api = api;
     this.#options = options;
     this.#estimate = estimate;
@@ -152,7 +157,7 @@ class Limiter {
     const sources = sourcesOf(call.principal, plan);
     const { targets, request } = call;
     if (plan?.plan.models)
-      assertInPlan(this.#api.catalog, plan, targets, { requested: (request as ChatRequest).model });
+      assertInPlan(this.#api.models.catalog, plan, targets, { requested: (request as ChatRequest).model });
     const counted: CountedCall = { call, plan, targets, estimate: this.#estimate, sources, counted: [], holds: [] };
     call.state.set(COUNTED, counted);
     return this.#hold(counted, 'requests', sources, call.targets[0]?.provider);
@@ -166,7 +171,7 @@ class Limiter {
     // Those that a hook chose in place of the alias's own.
     if (plan?.plan.models)
       assertInPlan(
-        this.#api.catalog,
+        this.#api.models.catalog,
         plan,
         call.targets.filter(
           ({ provider, model }) => !known.some((each) => each.provider === provider && each.model === model),

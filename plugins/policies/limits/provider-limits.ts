@@ -107,7 +107,7 @@ const HELD = Symbol('limits.held at providers');
  * {@link OptionError} for a provider that is not there.
  */
 export function limitProviders(
-  api: Pick<PluginApi, 'hook' | 'offers' | 'figure' | 'onRegistered'>,
+  api: Pick<PluginApi, 'hook' | 'models' | 'operators' | 'onRegistered'>,
   parts: Parts,
   limits: Readonly<Record<string, ProviderLimit>> = {},
 ): void {
@@ -125,7 +125,7 @@ export function limitProviders(
   };
 
   api.onRegistered(() => {
-    const known = [...new Set(OPERATIONS.flatMap((operation) => [...api.offers(operation).keys()]))];
+    const known = [...new Set(OPERATIONS.flatMap((operation) => [...api.models.offers(operation).keys()]))];
     const wrong = [...queues.keys()].find((name) => !known.includes(name));
     if (wrong === undefined) return;
     throw new OptionError(
@@ -148,7 +148,7 @@ export function limitProviders(
   // Another target, or another key, is asked now.
   api.hook('attempt', (call, { target, failure }) => (failure ? release(call, target.provider) : undefined));
   api.hook('finish', (call, outcome) => release(call, undefined, outcome));
-  api.figure({
+  api.operators.figure({
     name: 'provider_limits_waiting',
     help: 'Calls that wait for their turn at a provider whose limit over all callers is reached.',
     read: () => [...queues.values()].reduce((sum, { size }) => sum + size, 0),

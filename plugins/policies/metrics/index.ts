@@ -304,6 +304,7 @@ export default definePlugin({
   name: 'metrics',
   kind: 'policy',
   apiVersion: 1,
+  permissions: ['operators'],
   configSchema: {
     type: 'object',
     additionalProperties: false,
@@ -323,26 +324,26 @@ export default definePlugin({
     const { ours, countRequest, countCall, targets } = kept;
     api.use(countRequest);
     // What an operator named in an alias is no name that callers made up.
-    const named = new Set(api.aliases().flatMap(([, targets]) => targets));
+    const named = new Set(api.models.aliases().flatMap(([, targets]) => targets));
     const isListed = ({ provider, model }: Target): boolean =>
-      named.has(`${provider}/${model}`) || api.models().some(({ id }) => id === `${provider}/${model}`);
+      named.has(`${provider}/${model}`) || api.models.list().some(({ id }) => id === `${provider}/${model}`);
     const finish = (call: Call, outcome: Outcome): void => countCall(call, outcome, isListed);
     api.hook('attempt', targets.countAttempt);
-    api.watchStore(kept.watchStore);
+    api.operators.watchStore(kept.watchStore);
     api.onReady(() => {
       targets.watch({
-        ...{ read: () => api.routing(), isListed, aliases: api.aliases() },
+        ...{ read: () => api.models.routing(), isListed, aliases: api.models.aliases() },
         endings: () => endingTargets(api),
       });
-      kept.showFigures(api.figures());
-      kept.showHooks(api.gateway);
+      kept.showFigures(api.operators.figures());
+      kept.showHooks(api.operators.gateway);
     });
     api.hook('finish', finish);
     api.hook('finish', { operations: ['count'], handler: finish });
 
     // A scrape reaches one worker of several; it answers for all of them.
     const own = (): Registry => Registry.merge([ours, processMetrics()]);
-    const gather = api.gather('metrics', () => own().getMetricsAsJSON());
+    const gather = api.operators.gather('metrics', () => own().getMetricsAsJSON());
     api.route({
       method: 'GET',
       path: config.path,

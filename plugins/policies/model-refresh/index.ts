@@ -21,7 +21,7 @@ import { type Change, keptAt, type Plan, planList, planTable, reasonOf, useKept 
 /** Longer timers overflow and fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** What the options say. */
+/** Parsed options. */
 interface Options {
   readonly table?: string | undefined;
   readonly everyMs?: number | undefined;
@@ -29,14 +29,14 @@ interface Options {
 }
 
 /**
- * Keeps what is known of models up with what vendors list, and with a published table: first what the store remembers, then, where a
- * timer is set and that is old, the sources themselves, beside the running gateway. And the command `models`, which shows the
- * catalogue and brings it up to date.
+ * Updates model data from vendors' lists and a published table. At first it loads stored data. If a timer is set and
+ * the data is old, it fetches the sources in the background. The command `models` shows the catalog and updates it.
  */
 export default definePlugin({
   name: 'model-refresh',
   kind: 'policy',
   apiVersion: 1,
+  permissions: ['operators'],
   configSchema: {
     type: 'object',
     additionalProperties: false,
@@ -70,7 +70,7 @@ export default definePlugin({
       await useKept(api).catch((error: unknown) => warn(api, 'the stored updates of models', error));
       const { table, everyMs } = options;
       if (table !== undefined && everyMs !== undefined) keepUp(api, options, undefined, everyMs);
-      for (const [name, provider] of api.offers('chat'))
+      for (const [name, provider] of api.models.offers('chat'))
         if (canListModels(provider) && provider.refreshModelsMs !== undefined)
           keepUp(api, options, name, provider.refreshModelsMs);
     });
@@ -91,14 +91,16 @@ function readOptions(config: Readonly<Record<string, unknown>>): Options {
   };
 }
 
-/** Whether a vendor can be asked for its list: it has one, is no part of this process, and the operator has the key it takes. */
+/**
+ * True if the vendor's list can be fetched: the provider supports it, is not in this process, and has the key it needs.
+ */
 function canListModels({ listModels, credential, transport }: Provider): boolean {
   return (
     listModels !== undefined && transport === undefined && !(credential?.required && credential.value === undefined)
   );
 }
 
-/** Fetches one source now, where what is kept of it is old, and then each time that it is: a provider's list, or the table. */
+/** Fetches one source, a provider's list or the table, whenever its stored data is old. */
 function keepUp(api: PluginApi, options: Options, provider: string | undefined, everyMs: number): void {
   const refresh = () => void refreshOne(api, options, provider, everyMs);
   refresh();
@@ -107,7 +109,7 @@ function keepUp(api: PluginApi, options: Options, provider: string | undefined, 
   api.onClose(() => clearInterval(timer));
 }
 
-/** A source that does not respond, or sends what cannot be used, changes nothing. */
+/** A source that is unavailable or sends invalid data changes nothing. */
 async function refreshOne(
   api: PluginApi,
   { table, acceptDearer }: Options,
@@ -138,7 +140,7 @@ function warn(api: PluginApi, source: string, error: unknown): void {
   api.log.warn({ source, reason: reasonOf(error) }, 'updates of models could not be fetched; known data stays in use');
 }
 
-/** The models whose prices would be dearer. */
+/** Models whose prices would rise. */
 function dearerIn({ changes }: Plan): readonly string[] {
   return [...new Set(changes.flatMap(({ model, is_dearer: isDearer }) => (isDearer ? [model] : [])))];
 }
@@ -174,7 +176,10 @@ const MODEL = {
   },
 } as const;
 
-/** `GET /api/core/admin/catalog` (`/api/core/<provider>/models` is a provider's list): what `tollgate models` shows, and what can be called now. */
+/**
+ * `GET /api/core/admin/catalog` (`/api/core/<provider>/models` is a provider's list): same data as `tollgate models`,
+ * with the models callable now.
+ */
 function modelsRoute(api: PluginApi): Route {
   return {
     ...{ ...FOR_OPERATORS, method: 'GET', path: '/api/core/admin/catalog', scope: 'models:read' },
@@ -183,13 +188,15 @@ function modelsRoute(api: PluginApi): Route {
     responses: { 200: { description: 'Aliases, then models by provider.', schema: listOf(MODEL) } },
     handler(ctx) {
       const { limit, after } = readPage(ctx);
-      const { catalog } = api;
+      const {
+        models: { catalog },
+      } = api;
       const canCall = (target: string): boolean => catalog.isConfigured(target.split('/', 1)[0] ?? '');
       const describeState = (id: string, isConfigured: boolean) => {
-        const problem = api.problemOfModel(id);
+        const problem = api.models.problemOf(id);
         return { is_callable: isConfigured && problem?.stops !== true, problem: problem?.text ?? null };
       };
-      const aliases = api.aliases().map(([id, targets]) => ({
+      const aliases = api.models.aliases().map(([id, targets]) => ({
         ...{ id, provider: null, targets },
         ...describeState(id, targets.some(canCall)),
         ...{ context_window: null, max_output: null, price: null },
@@ -210,8 +217,8 @@ function modelsRoute(api: PluginApi): Route {
   };
 }
 
-/** What is known of the models of a provider. */
-function modelsOf({ catalog }: Pick<PluginApi, 'catalog'>, provider: string) {
+/** Facts of the models of a provider. */
+function modelsOf({ models: { catalog } }: Pick<PluginApi, 'models'>, provider: string) {
   return catalog.list(provider).map((model) => {
     const info = catalog.find(provider, model);
     return {
@@ -226,7 +233,10 @@ function modelsOf({ catalog }: Pick<PluginApi, 'catalog'>, provider: string) {
   });
 }
 
-/** `tollgate models`: names, context windows, ends, and prices in US dollars per million tokens; `models update` brings them up to date. */
+/**
+ * `tollgate models`: names, context windows, shutdown dates, and prices in US dollars per million tokens; `models
+ * update` updates them.
+ */
 function modelsCommand(api: PluginApi, options: Options): Command {
   const ofOne = { flags: '--provider <name>', summary: 'only models of this provider' };
   return {
@@ -258,8 +268,8 @@ function modelsCommand(api: PluginApi, options: Options): Command {
   };
 }
 
-/** The providers that a command is for. */
-function providersOf({ catalog }: PluginApi, wanted: unknown): readonly string[] {
+/** Providers selected for a command. */
+function providersOf({ models: { catalog } }: PluginApi, wanted: unknown): readonly string[] {
   if (typeof wanted !== 'string') return catalog.providers();
   if (catalog.has(wanted)) return [wanted];
   const near = nearest(wanted, catalog.providers());
@@ -268,7 +278,7 @@ function providersOf({ catalog }: PluginApi, wanted: unknown): readonly string[]
   throw new GatewayError('unsupported_provider', `provider "${wanted}" not found in the configuration\n${hint}`);
 }
 
-/** What `--check` ends with when something differs, and an update of which a source failed. */
+/** Exit codes of `--check` if data differs, and of an update if a source failed. */
 const EXIT = Object.freeze({ differs: 4, failed: 69 });
 
 async function updateModels(api: PluginApi, { table }: Options, input: CommandInput): Promise<number> {
@@ -282,7 +292,7 @@ async function updateModels(api: PluginApi, { table }: Options, input: CommandIn
     );
   const names = providersOf(api, options['provider']);
   const inUse = await useKept(api);
-  const offers = api.offers('chat');
+  const offers = api.models.offers('chat');
   const sources: readonly (readonly [string, () => Promise<Plan>])[] = [
     ...(table !== undefined && options['provider'] === undefined
       ? [['the table of models', () => planTable(api, table, inUse)] as const]
@@ -309,7 +319,7 @@ interface FailedSource {
   readonly reason: string;
 }
 
-/** Asks the sources one by one, saying which; one that fails is named and passed over. */
+/** Reads the sources one by one with progress; failed ones are reported and skipped. */
 async function planAll(sources: readonly (readonly [string, () => Promise<Plan>])[], io: CommandIo) {
   const plans: Plan[] = [];
   const failed: FailedSource[] = [];
@@ -332,7 +342,7 @@ async function takeOver(api: PluginApi, plan: Plan, acceptDearer: boolean, actor
   const differences = plan.changes.length;
   const dearer = dearerIn(plan).length;
   if (differences > 0)
-    await api.audit({
+    await api.operators.audit({
       actor,
       action: 'models.update',
       subject: plan.source,
@@ -368,7 +378,7 @@ function showChanges(
 }
 
 function showModels(api: PluginApi, names: readonly string[], withAliases: boolean, io: CommandIo): void {
-  const aliases = withAliases ? api.aliases().map(([id, targets]) => ({ id, alias_of: targets })) : [];
+  const aliases = withAliases ? api.models.aliases().map(([id, targets]) => ({ id, alias_of: targets })) : [];
   const rows = names.flatMap((provider) => modelsOf(api, provider));
   const table = io.table(
     ['MODEL', 'CONTEXT TOKENS', 'ENDS', 'INPUT USD/M TOKENS', 'CACHED USD/M TOKENS', 'OUTPUT USD/M TOKENS'],

@@ -9,28 +9,28 @@ import {
 } from '../../../contract/index.ts';
 import { feesAreMore, isDearer } from '../kit/index.ts';
 
-/** What vendors and a published table say anew of models: fetched, checked, compared with what is in use, and kept in the store. */
+/** Model updates from vendors and a published table: fetched, checked, compared with current data, and stored. */
 
-/** A difference between what is in use and what a source says. */
+/** Difference between current data and a source. */
 export interface Change {
   readonly model: string;
-  /** Such as `shutdown` or `price.input`; `new` for a model that was not known. */
+  /** Example: `shutdown` or `price.input`; `new` for an unknown model. */
   readonly field: string;
   readonly before: string | null;
   readonly after: string | null;
-  /** Part of a price that comes to more for anything: it is taken only where the operator accepts that. */
+  /** True for a part of a higher price, which is only applied if the operator accepts it. */
   readonly is_dearer: boolean;
 }
 
-/** What one source would change. */
+/** Changes from one source. */
 export interface Plan {
   readonly source: string;
   readonly changes: readonly Change[];
-  /** Keeps it; a price that is dearer stays as it was unless it is accepted. */
+  /** Stores the data; a higher price is ignored if not accepted. */
   take(acceptDearer: boolean): Promise<void>;
 }
 
-/** What was taken over, by its source. */
+/** Stored data, by source. */
 interface KeptTable {
   readonly table: ModelTable;
   /** Unix milliseconds. */
@@ -41,40 +41,37 @@ interface KeptList {
   readonly at: number;
 }
 
-type UpdateApi = Pick<
-  PluginApi,
-  'catalog' | 'http' | 'keyv' | 'listModels' | 'modelTables' | 'offers' | 'useModelTable'
->;
+type UpdateApi = Pick<PluginApi, 'models' | 'http' | 'keyv' | 'operators'>;
 
 const TABLE = 'table';
 const tables = (api: UpdateApi) => api.keyv<KeptTable>('tables');
 const lists = (api: UpdateApi) => api.keyv<KeptList>('models');
 
-/** Lets the gateway use what was taken over and is newer than its own table; answers the table that is in use. */
-export async function useKept(api: UpdateApi, shipped: ModelTable = api.modelTables.shipped()): Promise<ModelTable> {
+/** Activates stored data that is newer than the shipped table; returns the active table. */
+export async function useKept(api: UpdateApi, shipped: ModelTable = api.models.tables.shipped()): Promise<ModelTable> {
   const kept = await tables(api).get(TABLE);
   const isNewer = kept !== undefined && (kept.table.version ?? 0) > (shipped.version ?? 0);
   const table = isNewer ? kept.table : shipped;
-  if (isNewer) api.useModelTable(table);
-  const names = api.catalog.providers();
+  if (isNewer) api.operators.useModelTable(table);
+  const names = api.models.catalog.providers();
   const found = await Promise.all(names.map((name) => lists(api).get(name)));
   for (const [at, name] of names.entries()) {
     const list = found[at];
     if (!list) continue;
-    // What a newer table says holds against an older list; its names hold on.
+    // Facts of a newer table override an older list; its names stay valid.
     const isOld = list.at < Date.parse(table.date ?? '');
     learn(api, name, isOld ? list.models.map(({ id }) => ({ id })) : list.models);
   }
   return table;
 }
 
-/** When a source was taken over last, in Unix milliseconds; undefined for never. */
+/** Time of a source's last update, in Unix milliseconds; undefined for never. */
 export async function keptAt(api: UpdateApi, provider?: string): Promise<number | undefined> {
   return (await (provider === undefined ? tables(api).get(TABLE) : lists(api).get(provider)))?.at;
 }
 
-/** A list of the operator's own says all that is callable, unless the vendor's is to be added to it. */
-function learn({ catalog, offers }: UpdateApi, name: string, models: readonly ModelInfo[]): void {
+/** An operator's own list is complete, except when the vendor's list is to be added. */
+function learn({ models: { catalog, offers } }: UpdateApi, name: string, models: readonly ModelInfo[]): void {
   const offer = offers('chat').get(name);
   if (!offer) return;
   const own =
@@ -82,15 +79,16 @@ function learn({ catalog, offers }: UpdateApi, name: string, models: readonly Mo
   catalog.learn(name, own ? models.filter(({ id }) => own.has(id)) : models);
 }
 
-/** What a provider's vendor lists, and how that differs from what is known. */
+/** Compares a vendor's list with the known models. */
 export async function planList(api: UpdateApi, provider: string): Promise<Plan> {
-  const models = await api.listModels(provider);
+  const models = await api.models.listAtProvider(provider);
   const where = `the list of ${provider}`;
   if (models.length === 0) throw refused(where, 'has no models');
-  const problems = api.modelTables.problemsOfModels(models);
+  const problems = api.models.tables.problemsOfModels(models);
   if (problems.length > 0) throw refused(where, `is invalid: ${problems.join('; ')}`);
-  const listed = new Set(api.catalog.list(provider));
-  const known = (id: string): ModelInfo | undefined => (listed.has(id) ? api.catalog.find(provider, id) : undefined);
+  const listed = new Set(api.models.catalog.list(provider));
+  const known = (id: string): ModelInfo | undefined =>
+    listed.has(id) ? api.models.catalog.find(provider, id) : undefined;
   const gone = ((await lists(api).get(provider))?.models ?? []).filter(
     ({ id }) => !models.some((model) => model.id === id),
   );
@@ -115,14 +113,14 @@ export async function planList(api: UpdateApi, provider: string): Promise<Plan> 
   };
 }
 
-/** What a published table says, and how that differs from the one in use. */
+/** Compares a published table with the current one. */
 export async function planTable(api: UpdateApi, url: string, base: ModelTable): Promise<Plan> {
   const where = 'the table of models';
   const response = await (await api.http()).get(url, { responseType: 'json' });
   if (response.statusCode !== 200)
     throw refused(where, `was not found: its URL returned status ${response.statusCode}`);
   const body: unknown = response.body;
-  const problems = api.modelTables.problemsOfTable(body);
+  const problems = api.models.tables.problemsOfTable(body);
   if (problems.length > 0) throw refused(where, `is invalid: ${problems.join('; ')}`);
   const next = body as ModelTable;
   if ((next.version ?? 0) < (base.version ?? 0))
@@ -138,7 +136,7 @@ export async function planTable(api: UpdateApi, url: string, base: ModelTable): 
   };
 }
 
-/** A table over another one: what it does not name stays. */
+/** Merges a table over another one: missing rows stay. */
 function mergeTables(base: ModelTable, next: ModelTable, acceptDearer: boolean, changes: Change[]): ModelTable {
   const vendors = new Map(Object.entries(base.vendors));
   for (const [vendor, rows] of Object.entries(next.vendors)) {
@@ -171,7 +169,7 @@ function mergeTables(base: ModelTable, next: ModelTable, acceptDearer: boolean, 
   return { ...rest, vendors: Object.fromEntries(vendors), families: Object.fromEntries(families) };
 }
 
-/** The new facts of a model, with the price that it had where the new one is dearer and nobody accepted that. */
+/** New facts of a model; a higher price that was not accepted is replaced by the former one. */
 function withPrice<Facts extends Pick<ModelInfo, 'price'>>(
   before: Pick<ModelInfo, 'price'> | undefined,
   facts: Facts,
@@ -186,7 +184,7 @@ function changesOf(model: string, before: ModelInfo | undefined, after: ModelInf
   return compare(model, before, after, isDearer(before.price, after.price));
 }
 
-/** The fields that differ. Where a part of a price is dearer, all of it is taken or none. */
+/** Lists the fields that differ. If a part of a price rises, all parts are applied or none. */
 function compare(model: string, before: object, after: object, dearer: boolean): readonly Change[] {
   const [was, is] = [flatten(before), flatten(after)];
   return [...new Set([...was.keys(), ...is.keys()])].flatMap((field) => {
@@ -197,7 +195,7 @@ function compare(model: string, before: object, after: object, dearer: boolean):
   });
 }
 
-/** The values of facts by their path, as texts; where they are from makes no difference. */
+/** Flattens facts to texts by path; their origin is ignored. */
 function flatten(value: unknown, path = ''): ReadonlyMap<string, string> {
   if (Array.isArray(value) && value.every((each) => typeof each !== 'object'))
     return new Map([[path, value.join(', ')]]);
@@ -222,7 +220,7 @@ function refused(where: string, what: string): GatewayError {
   return new GatewayError('provider_invalid_response', `${where} ${what}; known data stays in use`);
 }
 
-/** Why a source could not be had, in a few words that hold no address. */
+/** Reason why a source is unavailable, in a few words without an address. */
 export function reasonOf(error: unknown): string {
   if (error instanceof GatewayError) return error.message;
   const { name = 'unknown', response } = (isObject(error) || error instanceof Error ? error : {}) as {

@@ -19,7 +19,7 @@ import { startWatches } from './watches.ts';
 
 const EVENTS = Object.freeze(Object.keys(NOTICES) as NoticeType[]);
 
-/** `name@host`, or a name before it in angle brackets; on one line. */
+/** `name@host`, optionally as `Name <name@host>`; on one line. */
 const ADDRESS = { type: 'string', maxLength: 320, pattern: '^[^\\r\\n,;]*[^\\s<>,;]@[^\\s<>@,;]+>?$' } as const;
 
 const RECEIVER = {
@@ -117,7 +117,7 @@ const CONFIG = {
 
 type Receiver = FromSchema<typeof RECEIVER>;
 
-/** A notice on its way: the same id at every try, so that a receiver knows what it has. */
+/** Notice in delivery: the id is the same for every attempt, so that receivers can detect repeats. */
 type Sent = Pick<OperatorNotice, 'text' | 'facts'> & {
   readonly type: NoticeType | 'test';
   readonly id: string;
@@ -125,14 +125,14 @@ type Sent = Pick<OperatorNotice, 'text' | 'facts'> & {
 };
 
 /**
- * Sends operators notices of what they should know (targets, budgets, models, keys, reloads, spend): to webhooks, Slack, Teams, and by mail. Each
- * process reads what it knows anyway, once a second; nothing of it runs in a call.
+ * Sends operators notices about targets, budgets, models, keys, reloads and spend: to webhooks, Slack, Teams, and by
+ * mail. Each process checks its own state once a second; calls are not affected.
  */
 export default definePlugin({
   name: 'notices',
   kind: 'policy',
   apiVersion: 1,
-  permissions: ['ledger'],
+  permissions: ['ledger', 'operators'],
   commands: [{ name: 'notices', summary: 'Send a test notice to each receiver' }],
   configSchema: CONFIG,
   check: ({ receivers, timezone }) =>
@@ -153,7 +153,7 @@ export default definePlugin({
     const isFirst = createOnce(api);
     const queues = all.map(([name, receiver]) => {
       const log = { receiver: `the receiver ${name} of notices` };
-      // What waits outlives a reload.
+      // Waiting notices survive a reload.
       const queue = api.keep(
         `deliveries to ${name}`,
         () => createDeliveries(api.log, log),
@@ -178,7 +178,7 @@ function checkTimeZone(timezone: string): void {
     throw new OptionError('/timezone', 'is not a time zone', 'Use a name such as Europe/Berlin, or UTC.');
 }
 
-/** What the schema cannot say of a receiver. */
+/** Checks a receiver beyond the schema. */
 function checkReceiver(name: string, receiver: Receiver): void {
   const at = `/receivers/${name}`;
   const { url, smtp } = receiver;
@@ -228,7 +228,7 @@ function checkMail(at: string, smtp: NonNullable<Receiver['smtp']>, { format, se
     throw new OptionError(`${at}/smtp`, 'has only one of user and password', 'Set both or remove both.');
 }
 
-/** Sends a notice to a receiver, once; rejects when trying again may help. */
+/** Sends a notice to a receiver, once; rejects if a retry may help. */
 function sendTo(
   api: Pick<PluginApi, 'http'>,
   { url, format = 'json', secret, smtp, from = '', to = [] }: Receiver,
@@ -239,12 +239,12 @@ function sendTo(
   return sendMail(smtp, isLoopback(smtp.host), { from, to, subject: `[Tollgate] ${sent.text}`, text, id: sent.id });
 }
 
-/** How long a process remembers by itself what it sent. */
+/** Number of sent notices that a process remembers by itself. */
 const LOCAL = maxEntries(5000);
 
 /**
- * Answers whether a cause comes here first: `true` once over all processes of the store within the time. Where the store does not
- * answer, each process sends its own notice: twice is better than never.
+ * Creates a test for first occurrences of a cause: `true` once over all processes of the store within the time. If the
+ * store is unavailable, each process sends its own notice, since a duplicate is better than a loss.
  */
 function createOnce(api: Pick<PluginApi, 'keep' | 'log' | 'stores'>) {
   const { id, sent } = api.keep('sent', () => ({ id: randomUUID(), sent: new LRUCache<string, true>(LOCAL) }));
@@ -261,15 +261,15 @@ function createOnce(api: Pick<PluginApi, 'keep' | 'log' | 'stores'>) {
   };
 }
 
-/** The longest text of a notice, and of one of its facts. */
+/** Longest text of a notice, and of one of its facts. */
 const MAX_TEXT = 500;
 
-/** A notice as receivers get it: on one line each, without secrets and what would write into a terminal. */
+/** Prepares a notice for receivers: one line per text, without secrets or control characters. */
 function prepare(
   { redact }: Pick<PluginApi, 'redact'>,
   { type, text, facts }: Pick<Sent, 'type' | 'text' | 'facts'>,
 ): Sent {
-  // The public prefix of a key looks like a credential, and is what the notice is about.
+  // The public prefix of a key looks like a credential, but is the subject of the notice.
   const isOfKey = typeof facts['key'] === 'string';
   const clean = (value: string): string => printable(isOfKey ? value : redact(value), MAX_TEXT);
   return {
@@ -279,11 +279,11 @@ function prepare(
   };
 }
 
-/** The body of a notice in each form. */
+/** Body of a notice in each format. */
 const FORMS: { readonly [Format in NonNullable<Receiver['format']>]: (sent: Sent) => object } = Object.freeze({
   json: ({ facts, id, created_at, type, text }: Sent) => ({ ...{ id, created_at, type, text }, ...facts }),
-  // https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks/: `text` is what notifications show; a section has up to
-  // ten fields of 2,000 characters.
+  // https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks/: notifications show `text`; a section
+  // has up to ten fields of 2,000 characters.
   slack: (sent: Sent) => ({
     text: escapeSlack(sent.text),
     blocks: [
@@ -296,8 +296,9 @@ const FORMS: { readonly [Format in NonNullable<Receiver['format']>]: (sent: Sent
       },
     ],
   }),
-  // https://learn.microsoft.com/en-us/connectors/teams/#microsoft-teams-webhook. Names come from callers: a TextRun, unlike a TextBlock
-  // or a FactSet, knows no Markdown (https://learn.microsoft.com/en-us/adaptive-cards/schema-explorer/text-run).
+  // https://learn.microsoft.com/en-us/connectors/teams/#microsoft-teams-webhook. Names come from callers: a TextRun,
+  // unlike a TextBlock or a FactSet, does not interpret Markdown
+  // (https://learn.microsoft.com/en-us/adaptive-cards/schema-explorer/text-run).
   teams: (sent: Sent) => ({
     type: 'message',
     attachments: [
@@ -322,7 +323,7 @@ const FORMS: { readonly [Format in NonNullable<Receiver['format']>]: (sent: Sent
   }),
 });
 
-/** The facts that are known, for people. */
+/** Known facts as labelled rows. */
 function rowsOf({ type, facts, created_at }: Sent): readonly (readonly [name: string, value: string])[] {
   const known = Object.entries(facts).flatMap(([name, value]) =>
     value === null ? [] : [[name.replaceAll('_', ' '), value] as const],
@@ -334,7 +335,10 @@ function slackText(text: string): object {
   return { type: 'mrkdwn', verbatim: true, text };
 }
 
-/** The three characters that Slack reads as control sequences: https://docs.slack.dev/messaging/formatting-message-text/#escaping */
+/**
+ * Escapes the three characters that Slack reads as control sequences:
+ * https://docs.slack.dev/messaging/formatting-message-text/#escaping
+ */
 function escapeSlack(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
@@ -345,7 +349,7 @@ function textRun(text: string): object {
 
 const EXIT_UNAVAILABLE = 69;
 
-/** `tollgate config notices test`: a notice to each receiver, once, and what came back. */
+/** `tollgate config notices test`: sends a notice to each receiver once, and prints the replies. */
 function noticesCommand(api: PluginApi, receivers: Readonly<Record<string, Receiver>>): Command {
   return {
     name: 'notices',

@@ -1,12 +1,12 @@
 import type { Reply } from '../kit/deliveries.ts';
 
-/** A mail server that takes our mail, as the configuration has it. */
+/** Outgoing mail server, as configured. */
 export interface MailServer {
   readonly host: string;
   readonly port: number;
   readonly user?: string | undefined;
   readonly password?: string | undefined;
-  /** Certificates in PEM that are trusted in place of the usual ones. */
+  /** PEM certificates trusted in place of the default ones. */
   readonly ca?: string | undefined;
 }
 
@@ -15,17 +15,17 @@ interface Mail {
   readonly to: readonly string[];
   readonly subject: string;
   readonly text: string;
-  /** The same at every try. */
+  /** The same for every attempt. */
   readonly id: string;
 }
 
-/** A port whose server speaks TLS from the first byte on (RFC 8314). */
+/** Port with implicit TLS (RFC 8314). */
 const TLS_PORT = 465;
 const TIMEOUT_MS = 10_000;
 
 /**
- * Sends a mail over SMTP; rejects when trying again may help. Over TLS, or not at all: on this machine alone it may be without, unless
- * there are certificates to trust. https://nodemailer.com/smtp/
+ * Sends a mail over SMTP; rejects if a retry may help. Requires TLS, except on this machine without configured
+ * certificates. https://nodemailer.com/smtp/
  */
 export async function sendMail(
   { host, port, user, password, ca }: MailServer,
@@ -44,14 +44,14 @@ export async function sendMail(
       socketTimeout: TIMEOUT_MS,
       dnsTimeout: TIMEOUT_MS,
     },
-    // A text is a text, whatever it looks like.
+    // Text is never read as a file or URL.
     ...{ disableFileAccess: true, disableUrlAccess: true },
   });
   try {
     const { from, to, subject, text, id } = mail;
     const { rejected, response } = await transport.sendMail({
       ...{ from, to, subject, text, messageId: `<${id}@tollgate>` },
-      // So that nobody's holiday answers it (RFC 3834).
+      // Suppresses automatic replies (RFC 3834).
       headers: { 'auto-submitted': 'auto-generated' },
     });
     const said = rejected.length === 0 ? response : `not for ${rejected.join(', ')}; ${response}`;

@@ -1,11 +1,11 @@
-/** What the policy uses of nodemailer. Its own types do not know `exactOptionalPropertyTypes`. */
+/** Subset of nodemailer in use. Its own types do not support `exactOptionalPropertyTypes`. */
 declare module 'nodemailer' {
   interface SmtpOptions {
     readonly host: string;
     readonly port: number;
-    /** TLS from the first byte on. */
+    /** Implicit TLS. */
     readonly secure: boolean;
-    /** Nothing is sent to a server without STARTTLS. */
+    /** Refuses servers without STARTTLS. */
     readonly requireTLS: boolean;
     readonly ignoreTLS: boolean;
     readonly auth?: { readonly user: string; readonly pass: string };
@@ -28,7 +28,7 @@ declare module 'nodemailer' {
   }
 
   interface SmtpTransport {
-    /** Rejects when no recipient was taken; an error of the server has its `responseCode`. */
+    /** Rejects if no recipient was accepted; an error of the server has its `responseCode`. */
     sendMail(mail: SentMail): Promise<{ readonly rejected: readonly string[]; readonly response: string }>;
     close(): void;
   }

@@ -8,9 +8,9 @@ interface WatchOptions {
   readonly timezone: string;
   readonly unusualTimes: number;
   readonly unusualUsd: number;
-  /** What some receiver wants. */
+  /** Notice types that some receiver wants. */
   readonly wanted: ReadonlySet<NoticeType>;
-  /** Whether a cause comes here first, over all processes of the store. */
+  /** True if a cause occurs first here, over all processes of the store. */
   isFirst(cause: string, rememberMs: number): Promise<boolean>;
   tell(notice: OperatorNotice): Promise<void>;
 }
@@ -20,12 +20,12 @@ const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-/** Looks every now and then at what this process knows anyway, until the configuration is replaced; the first time at once. */
+/** Checks this process's state at intervals until the configuration is replaced, and once at the start. */
 export function startWatches(api: PluginApi, options: WatchOptions): void {
   const { wanted } = options;
   const every = (ms: number, look: () => void | Promise<void>): void => {
     let isRunning = false;
-    // A store that is away is asked again the next time.
+    // If the store is unavailable, the next check follows.
     const run = async (): Promise<void> => {
       if (isRunning) return;
       isRunning = true;
@@ -48,23 +48,23 @@ export function startWatches(api: PluginApi, options: WatchOptions): void {
   if (wanted.has('spend.unusual')) every(MINUTE_MS, () => tellSpend(api, options));
 }
 
-/** Shorter ones are how vendors pace their callers. */
+/** Shorter rate limits are normal pacing by vendors. */
 const SHORT_LIMIT_MS = MINUTE_MS;
-/** For so long after its last word the process that told of a target has it for itself. */
+/** Time for which the process that reported a target keeps its lease after its last report. */
 const HELD_MS = MINUTE_MS;
 const RENEW_MS = 20 * SECOND_MS;
 
-/** A target that this process found to fail. */
+/** Target that this process found failing. */
 interface OpenTarget {
   readonly since: number;
-  /** Whether this process told of it, and so tells when it works again. */
+  /** True if this process reported it, and so reports its recovery. */
   isOurs: boolean;
   renewAt: number;
 }
 
 /**
- * Targets that were opened or closed since the last look. Several processes may find the same: the one that has the target's lease tells
- * it. What a process learns of others it does not tell.
+ * Reports targets that were opened or closed since the last check. Several processes may find the same; the one with
+ * the target's lease reports it. Findings of other processes are not reported.
  */
 function watchTargets(api: PluginApi, { tell }: WatchOptions): () => Promise<void> {
   const { id, open } = api.keep('targets', () => ({
@@ -73,12 +73,12 @@ function watchTargets(api: PluginApi, { tell }: WatchOptions): () => Promise<voi
   }));
   const { counters } = api.stores;
   const hold = (name: string): Promise<boolean> =>
-    // Without the store each process tells what it finds.
+    // Without the store each process reports its own findings.
     counters.lease(`open.${name}`, id, 1, HELD_MS, Date.now()).catch(() => true);
 
   return async () => {
     const now = Date.now();
-    const reports = api.routing().targets;
+    const reports = api.models.routing().targets;
     const opened: TargetReport[] = [];
     const gone = new Set(open.keys());
     for (const report of reports) {
@@ -101,7 +101,7 @@ function watchTargets(api: PluginApi, { tell }: WatchOptions): () => Promise<voi
       }
     }
     for (const name of gone) open.delete(name);
-    // All models of a provider fail at once where its key or its host does.
+    // If a provider's key or host fails, all its models fail at once.
     for (const provider of new Set(opened.map((report) => report.provider)))
       await tell(
         openedNotice(
@@ -127,7 +127,7 @@ const WHY: Readonly<Record<string, string>> = Object.freeze({
   credential: 'it rejects the gateway’s key',
 });
 
-/** How many targets of one provider are named. */
+/** Maximum targets named per provider. */
 const MAX_NAMED = 5;
 
 function openedNotice(reports: readonly TargetReport[], now: number): OperatorNotice {
@@ -135,7 +135,7 @@ function openedNotice(reports: readonly TargetReport[], now: number): OperatorNo
   const [first] = reports as [TargetReport];
   const { provider, cause = 'failures', openUntil, lastError } = first;
   const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : '';
-  // Not the vendor's words: they may quote what was sent to it.
+  // Without the vendor's message, which may quote the request.
   const error = lastError?.status ?? lastError?.errno ?? lastError?.class;
   const subject = names.length === 1 ? `Target ${names[0]} is` : `${names.length} targets of ${provider} are`;
   return {
@@ -162,10 +162,10 @@ function closedNotice(report: TargetReport, { since }: OpenTarget, now: number):
   };
 }
 
-/** All workers hear of a refused reload at about the same time; nodes with the same file, too. */
+/** All workers, and nodes with the same file, see a refused reload at about the same time. */
 const RELOAD_MS = MINUTE_MS;
 
-function watchReloads({ gateway, keep }: PluginApi, { tell }: WatchOptions): () => Promise<void> {
+function watchReloads({ operators: { gateway }, keep }: PluginApi, { tell }: WatchOptions): () => Promise<void> {
   const last = keep('reload', (): { problem?: string | undefined } => ({}));
   return async () => {
     const problem = gateway.reloadProblem();
@@ -181,7 +181,7 @@ function watchReloads({ gateway, keep }: PluginApi, { tell }: WatchOptions): () 
   };
 }
 
-/** How many days before its end a model is told of. */
+/** Days before its shutdown on which a model is reported. */
 const MODEL_DAYS: readonly number[] = Object.freeze([30, 7, 1, 0]);
 /** Longer than between the first and the last of these. */
 const MODEL_REMEMBER_MS = 400 * DAY_MS;
@@ -203,34 +203,34 @@ async function tellEndings(api: PluginApi, { tell }: WatchOptions): Promise<void
   }
 }
 
-/** How many weeks back are looked at, and in how many of them something must have been called. */
+/** Number of past weeks compared, and minimum number of them with calls. */
 const WEEKS = 4;
 const LEAST_WEEKS = 3;
 
-/** What today's spend is compared by. */
+/** Rule for comparing today's spend. */
 export interface SpendRule {
   readonly timezone: string;
-  /** How many times the most of the weeks before. */
+  /** Multiple of the highest past week. */
   readonly times: number;
-  /** How much more than that, in nano-dollars. */
+  /** Minimum excess, in nano-dollars. */
   readonly leastMore: number;
 }
 
-/** Spend of the full hours of today that is unusual. Amounts in nano-dollars. */
+/** Unusual spend of today's full hours. Amounts in nano-dollars. */
 interface UnusualSpend {
-  /** The first instant of today, and the end of the last full hour. */
+  /** Start of today, and end of the last full hour. */
   readonly from: number;
   readonly to: number;
   readonly spent: bigint;
-  /** The most, and how many of the weeks before there is something of. */
+  /** Highest spend, and number of past weeks with calls. */
   readonly most: bigint;
   readonly weeks: number;
 }
 
 /**
- * Compares what calls cost since midnight, up to the last full hour, with the same hours of the same weekday in each of the four weeks
- * before. Of three or more of them there must be calls: else nothing is known. Unusual is more than so many times the most of them, and
- * so much more.
+ * Compares the cost of calls since midnight, up to the last full hour, with the past. The past is the same hours of the
+ * same weekday in the four weeks before. At least three of the weeks must have calls. Spend is unusual if it exceeds
+ * the highest of them by the given factor and amount.
  */
 export async function findUnusualSpend(
   ledger: Pick<Ledger, 'report'>,
@@ -241,7 +241,7 @@ export async function findUnusualSpend(
   const { start, end } = windowAt(rule, now);
   const span = Math.floor((now - start) / HOUR_MS) * HOUR_MS;
   if (span === 0) return undefined;
-  // From the middle of the day: clocks that change do not lead to the day before.
+  // Counted from noon, so that clock changes do not lead to the day before.
   const noon = (start + end) / 2;
   const starts = Array.from({ length: WEEKS }, (_, at) => windowAt(rule, noon - (WEEKS - at) * 7 * DAY_MS).start);
   const edges = [...starts, start].flatMap((from) => [from, from + span]);
@@ -255,13 +255,13 @@ export async function findUnusualSpend(
   return isUnusual ? { from: start, to: start + span, spent, most, weeks: before.length } : undefined;
 }
 
-/** What ended within this time before a full hour is booked by then. */
+/** Calls that ended this long before a full hour are settled by then. */
 const BOOKED_MS = 2 * MINUTE_MS;
 
-async function tellSpend({ ledger }: PluginApi, options: WatchOptions): Promise<void> {
+async function tellSpend({ books: { ledger } }: PluginApi, options: WatchOptions): Promise<void> {
   const { timezone, unusualTimes: times, unusualUsd, isFirst, tell } = options;
   const now = Date.now() - BOOKED_MS;
-  // One process looks, once an hour.
+  // One process checks, once per hour.
   if (!(await isFirst(`spend ${Math.floor(now / HOUR_MS)}`, 2 * HOUR_MS))) return;
   const found = await findUnusualSpend(ledger, { timezone, times, leastMore: parseUsd(unusualUsd) }, now);
   if (!found) return;

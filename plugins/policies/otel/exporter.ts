@@ -5,7 +5,7 @@ import { type Message, type MessageType, toJson, toProtobuf } from './messages.t
 
 const compress = promisify(gzip);
 
-/** How spans and metrics go out. */
+/** Options for exporting spans and metrics. */
 export interface ExportOptions {
   /** Without the path: `/v1/traces` and `/v1/metrics` are appended. */
   readonly endpoint: string;
@@ -14,21 +14,21 @@ export interface ExportOptions {
   readonly timeoutMs: number;
 }
 
-/** Spans that wait to be sent; more are dropped, and counted. */
+/** Maximum spans in the queue; more are dropped, and counted. */
 const MAX_WAITING = 4096;
 
-/** So many go out at once, at the latest after this time. */
+/** Maximum batch size and flush interval. */
 const BATCH = 512;
 const DELAY_MS = 2000;
 
-/** A collector that does not take spans is asked again after 1, 2, 4 s; then they are dropped. */
+/** If a collector does not accept spans, the export is retried after 1, 2 and 4 s; then they are dropped. */
 const TRIES = 4;
 const FIRST_WAIT_MS = 1000;
 
-/** What says that the same may work later; every other status of 400 and above is final. */
+/** Statuses after which a retry may succeed; every other status of 400 and above is final. */
 const AGAIN: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
-/** Posts a message of OTLP. Throws where it was not taken and may be later; what is refused for good is logged and given up. */
+/** Posts an OTLP message. Throws if a retry may succeed; a final refusal is logged and the message dropped. */
 export function createPost(
   api: Pick<PluginApi, 'http' | 'log'>,
   { endpoint, protocol, headers, timeoutMs }: ExportOptions,
@@ -54,7 +54,7 @@ export function createPost(
   };
 }
 
-/** The queue of spans before a collector: bounded, sent in batches, tried again, emptied at the end. */
+/** Queue of spans for a collector: bounded, sent in batches, retried, and flushed at the end. */
 export interface SpanQueue {
   add(spans: readonly Message[]): void;
   close(): Promise<void>;

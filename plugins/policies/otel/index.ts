@@ -15,12 +15,13 @@ import { type CallTrace, createSpanId, isMadeByAgent, requestSpan, spansOf } fro
 
 const TRACE = Symbol('otel');
 
-/** The contents of one call, in or out; what is longer is cut. */
+/** Maximum characters of a call's content, for input and output each; longer content is cut. */
 const MAX_CONTENT = 64 * 1024;
 
 /**
- * Sends traces and metrics of calls to a collector of OpenTelemetry over OTLP/HTTP: a span for each call with one under it for each
- * request to a provider, and the histograms of the conventions for generative AI. Nothing of a prompt or an answer unless `content` says so.
+ * Sends traces and metrics of calls to an OpenTelemetry collector over OTLP/HTTP. A call has a span, with child spans
+ * per provider request, and counts in the histograms of the conventions for generative AI. Prompts and responses are
+ * included only with `content`.
  */
 export default definePlugin({
   name: 'otel',
@@ -175,7 +176,7 @@ export default definePlugin({
   },
 });
 
-/** What core leaves in the Koa context of a request. */
+/** Values of core in the Koa context of a request. */
 interface RequestState {
   readonly route?: string;
   readonly outcomes?: readonly { readonly call: Call; readonly outcome: Outcome }[];
@@ -190,7 +191,7 @@ function traceOf(call: Call): CallTrace {
   return trace;
 }
 
-/** The same for all calls of a trace, on all gateways: what its caller decided, else by the last 56 bits of its id. */
+/** Same decision for all calls of a trace, on all gateways: the caller's, else by the last 56 bits of its id. */
 function isSampled({ trace: { isSampled: decided, traceId } }: Call, share: number): boolean {
   return decided === true || Number.parseInt(traceId.slice(-14), 16) < share * 2 ** 56;
 }
@@ -199,7 +200,7 @@ function isSame(one: Call['targets'][number], other: Call['targets'][number]): b
   return one.provider === other.provider && one.model === other.model;
 }
 
-/** Keeps what a chat was asked and what it answered, as the conventions write messages. */
+/** Records the prompt and response of a chat, in the message format of the conventions. */
 function keepContents(api: PluginApi, redact: (text: string) => string): void {
   const write = (messages: unknown): string => redact(JSON.stringify(messages)).slice(0, MAX_CONTENT);
   api.hook('reserve', {
@@ -220,7 +221,7 @@ function keepContents(api: PluginApi, redact: (text: string) => string): void {
   api.hook('stream', { operations: ['chat'], handler: (call) => watchStream(call, write) });
 }
 
-/** Sees the text of a stream pass. */
+/** Collects the text of a stream. */
 function watchStream(call: Call, write: (messages: unknown) => string): StreamTransform {
   const texts = new Map<number, string>();
   traceOf(call).output = () => write([...texts.values()].map((content) => ({ role: 'assistant', content })));

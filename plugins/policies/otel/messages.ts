@@ -1,7 +1,10 @@
-// OTLP's messages as data: the names and numbers of their fields, from opentelemetry-proto 1.11 (trace, metrics, common and
-// resource, all of them stable). One table writes both encodings.
+// OTLP messages as data: names and numbers of their fields, from opentelemetry-proto 1.11 (trace, metrics, common and
+// resource, all stable). One table defines both encodings.
 
-/** How a field is written: `id` is hexadecimal text and bytes, `nanos` are Unix milliseconds and nanoseconds, `any` is a value of an attribute. */
+/**
+ * Encoding of a field: `id` is hexadecimal text and bytes, `nanos` are Unix milliseconds and nanoseconds, `any` is an
+ * attribute value.
+ */
 type Scalar = 'text' | 'id' | 'nanos' | 'enum' | 'flags' | 'flag' | 'double' | 'count';
 
 interface Field {
@@ -10,7 +13,7 @@ interface Field {
   readonly many?: true;
 }
 
-/** The fields of a message by their names in JSON, in the order of their numbers. */
+/** Fields of a message by JSON name, in the order of their numbers. */
 export interface MessageType {
   readonly [name: string]: Field;
 }
@@ -56,7 +59,7 @@ const METRIC: MessageType = {
   histogram: one(9, HISTOGRAM),
 };
 
-/** What is posted to `/v1/traces`. */
+/** Message for `/v1/traces`. */
 export const TRACES: MessageType = {
   resourceSpans: many(1, {
     resource: one(1, RESOURCE),
@@ -65,7 +68,7 @@ export const TRACES: MessageType = {
   }),
 };
 
-/** What is posted to `/v1/metrics`. */
+/** Message for `/v1/metrics`. */
 export const METRICS: MessageType = {
   resourceMetrics: many(1, {
     resource: one(1, RESOURCE),
@@ -74,7 +77,7 @@ export const METRICS: MessageType = {
   }),
 };
 
-/** A value of an attribute: text, flag, whole or broken number, or a list of texts. */
+/** Attribute value: text, boolean, integer, float, or a list of texts. */
 export type AttributeValue = string | boolean | number | readonly string[];
 
 export interface Attribute {
@@ -82,15 +85,15 @@ export interface Attribute {
   readonly value: AttributeValue;
 }
 
-/** Attributes of those that have a value. */
+/** Attributes of the values that are defined. */
 export function attributesOf(values: Readonly<Record<string, AttributeValue | undefined>>): readonly Attribute[] {
   return Object.entries(values).flatMap(([key, value]) => (value === undefined ? [] : [{ key, value }]));
 }
 
-/** A message as plain data: what {@link toJson} and {@link toProtobuf} write. */
+/** Message as plain data, the input of {@link toJson} and {@link toProtobuf}. */
 export type Message = Readonly<Record<string, unknown>>;
 
-/** The JSON of OTLP: 64-bit numbers as text, ids in hexadecimal. */
+/** Encodes OTLP JSON: 64-bit numbers as text, ids in hexadecimal. */
 export function toJson(message: Message, type: MessageType): object {
   const json: Record<string, unknown> = {};
   for (const [name, field] of Object.entries(type)) {
@@ -117,7 +120,7 @@ function nanosOf(ms: unknown): bigint {
   return BigInt(Math.round(Number(ms) * 1000)) * 1000n;
 }
 
-/** The same message in protobuf. */
+/** Encodes a message as protobuf. */
 export function toProtobuf(message: Message, type: MessageType): Buffer {
   const parts: Buffer[] = [];
   for (const [name, field] of Object.entries(type)) {
@@ -131,7 +134,7 @@ export function toProtobuf(message: Message, type: MessageType): Buffer {
   return Buffer.concat(parts);
 }
 
-/** How what follows a field's number is written, from protobuf's own table. */
+/** Wire types of protobuf fields. */
 const VARINT = 0;
 const FIXED64 = 1;
 const LENGTH = 2;

@@ -3,11 +3,11 @@ import { summaryOf } from '../kit/index.ts';
 import { type AttributeValue, attributesOf, type Message } from './messages.ts';
 import { ATTRIBUTES as A, METRIC_NAMES, OPERATIONS, PROVIDERS } from './names.ts';
 
-/** The buckets that the conventions name; models that think take longer than their last one, so there is one more. */
+/** Buckets of the conventions. Reasoning models take longer than the last one, so there is one more. */
 const SECONDS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 900];
 const TOKENS = Array.from({ length: 14 }, (_, power) => 4 ** power);
 
-/** Models that callers invent must not fill the memory: further ones are counted as `other`. */
+/** Limits memory: callers may invent model names, so further ones count as `other`. */
 const MAX_SERIES = 1000;
 
 const CUMULATIVE = 2;
@@ -27,10 +27,10 @@ interface Histogram {
   readonly points: Map<string, Point>;
 }
 
-/** The histograms that the conventions ask a client of models for, since the start of the process. */
+/** Histograms that the conventions define for model clients, since the start of the process. */
 export interface CallMetrics {
   add(call: Call, outcome: Outcome): void;
-  /** As OTLP's metrics. */
+  /** Returns OTLP metrics. */
   read(now: number): readonly Message[];
 }
 

@@ -1,11 +1,12 @@
-// Every name that leaves this plugin, in one place, but for those of a call's record, which are in `CALL_FIELDS`: the conventions for generative AI are still in development and rename things.
+// All exported names in one place, except those of a call's record, which are in `CALL_FIELDS`. The conventions for
+// generative AI are still in development and change names.
 
-/** The semantic conventions for generative AI, in the first release of their own repository. */
+/** Semantic conventions for generative AI, in the first release of their own repository. */
 export const SCHEMA_URL = 'https://opentelemetry.io/schemas/gen-ai/0.1.0';
 
 export const SCOPE = 'tollgate';
 
-/** Attributes of spans and of points of metrics. */
+/** Attributes of spans and metric points. */
 export const ATTRIBUTES = Object.freeze({
   operation: 'gen_ai.operation.name',
   provider: 'gen_ai.provider.name',
@@ -44,10 +45,10 @@ export const METRIC_NAMES = Object.freeze({
   firstChunk: 'gen_ai.client.operation.time_to_first_chunk',
 });
 
-/** What the conventions call our operations; others keep their own name. */
+/** Operation names in the conventions; others keep their own name. */
 export const OPERATIONS: Readonly<Record<string, string>> = Object.freeze({ chat: 'chat', embeddings: 'embeddings' });
 
-/** What the conventions call a vendor; an instance under another name keeps that. */
+/** Vendor names in the conventions; an instance with another name keeps it. */
 export const PROVIDERS: Readonly<Record<string, string>> = Object.freeze({
   azure: 'azure.ai.openai',
   gemini: 'gcp.gemini',

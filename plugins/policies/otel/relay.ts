@@ -5,16 +5,19 @@ import { GatewayError, isObject, type PluginApi, parseJson, type Route } from '.
 import type { ExportOptions } from './exporter.ts';
 import { ATTRIBUTES as A } from './names.ts';
 
-/** Signals of OpenTelemetry, and the list of a request that each holds: field 1 in protobuf, of messages whose field 1 is the resource. */
+/**
+ * OpenTelemetry signals with the list in their request: field 1 in protobuf, whose messages have the resource as field
+ * 1.
+ */
 const SIGNALS = Object.freeze({
   '/v1/traces': 'resourceSpans',
   '/v1/metrics': 'resourceMetrics',
   '/v1/logs': 'resourceLogs',
 });
 
-/** Of one request, as it came and unpacked. */
+/** Maximum bytes of a request, both compressed and decompressed. */
 const MAX_BYTES = 4 * 1024 * 1024;
-/** Requests that wait for the collector at once. */
+/** Maximum requests that wait for the collector. */
 const MAX_WAITING = 32;
 const RETRY_MS = 30_000;
 
@@ -22,8 +25,9 @@ const unpack = promisify(gunzip);
 const pack = promisify(gzip);
 
 /**
- * Routes that take what programs of callers tell of themselves by OTLP/HTTP, and hand it on to the collector with who the caller is.
- * Claude Code sends it to the gateway that it is signed in at; what it may send is in docs/decisions/sign-in-of-agents.md.
+ * Routes that accept OTLP/HTTP telemetry of callers' programs, and forward it to the collector with the caller's
+ * identity. Claude Code sends it to the gateway at which it is signed in; its possible content is in
+ * docs/decisions/sign-in-of-agents.md.
  */
 export function relayRoutes(
   api: Pick<PluginApi, 'http' | 'log'>,
@@ -115,17 +119,17 @@ function ownJson(bytes: Buffer, list: string, userId: string): Buffer {
   return Buffer.from(JSON.stringify({ [list]: marked }));
 }
 
-/** A field of a message in protobuf: its number, what stands in it where it has a length, and all of it as it came. */
+/** Field of a protobuf message: its number, its content if length-delimited, and its raw bytes. */
 interface Part {
   readonly number: number;
   readonly inner?: Buffer;
   readonly whole: Buffer;
 }
 
-/** Of one request: resources, what is in them, and their attributes. */
+/** Maximum parts of one request: resources, their fields and their attributes. */
 const MAX_PARTS = 20_000;
 
-/** The same message, with the user in each resource; fields that are not known stay as they are. */
+/** Adds the user to each resource of a message; unknown fields are unchanged. */
 function ownProtobuf(bytes: Buffer, userId: string): Buffer {
   let left = MAX_PARTS;
   const readParts = (message: Buffer): readonly Part[] => {
@@ -155,7 +159,7 @@ function ownProtobuf(bytes: Buffer, userId: string): Buffer {
   return Buffer.concat(resources);
 }
 
-/** How long fields are by their kind, of protobuf's own table; kind 2 says its length. */
+/** Field lengths by protobuf wire type; type 2 contains its length. */
 const FIXED_BYTES: Readonly<Record<number, number>> = Object.freeze({ 1: 8, 5: 4 });
 
 function splitParts(bytes: Buffer, most: number): readonly Part[] {

@@ -11,7 +11,7 @@ import { CALL_FIELDS, type CallSummary, describeHooks, summaryOf } from '../kit/
 import { type AttributeValue, attributesOf, type Message } from './messages.ts';
 import { ATTRIBUTES as A, OPERATIONS, PROVIDERS } from './names.ts';
 
-/** An attempt that was sent: the span that the provider gets as the parent of its own. */
+/** Sent attempt: its span is the parent of the provider's own. */
 export interface SentAttempt {
   readonly spanId: string;
   readonly target: Target;
@@ -19,41 +19,41 @@ export interface SentAttempt {
   report?: AttemptReport;
 }
 
-/** What this plugin keeps of a call while it runs. */
+/** State of a call in this plugin. */
 export interface CallTrace {
   readonly spanId: string;
   readonly attempts: SentAttempt[];
-  /** JSON of the messages, where contents are asked for. */
+  /** JSON of the messages, if content is recorded. */
   input?: () => string;
   output?: () => string;
 }
 
-/** Kinds and states of a span, by OTLP's numbers. */
+/** Span kinds and states, by OTLP numbers. */
 const INTERNAL = 1;
 const CLIENT = 3;
 const FAILED = 2;
 
-/** A provider may be tried often; a span has at most so many children. */
+/** Maximum child spans of a call, which may try a provider often. */
 const MAX_ATTEMPTS = 100;
 
-/** A longer text of a caller, a vendor or a model is cut. */
+/** Longest text of a caller, vendor or model; the rest is cut. */
 const MAX_TEXT = 1000;
 
 export function createSpanId(): string {
   return randomBytes(8).toString('hex');
 }
 
-/** The span of a request in which agents make calls; each of these finds it by the id of the request. */
+/** Id of the span for a request in which agents make calls; each call derives it from the request id. */
 export function requestSpanId(requestId: string): string {
   return createHash('sha256').update(requestId).digest('hex').slice(0, 16);
 }
 
-/** Whether a call was made by an agent, within a request of its own. */
+/** True if a call was made by an agent, within its own request. */
 export function isMadeByAgent({ client, operation }: Call): boolean {
   return operation === 'chat' && client === undefined;
 }
 
-/** A call as spans: itself, and under it what it asked of providers, and the hooks that it waited for. */
+/** Spans of a call: the call itself, its provider requests, and the hooks that it waited for. */
 export function spansOf(call: Call, outcome: Outcome, trace: CallTrace): readonly Message[] {
   const { traceId, parentId, state: traceState } = call.trace;
   const summary = summaryOf(call, outcome);
@@ -93,7 +93,7 @@ export function spansOf(call: Call, outcome: Outcome, trace: CallTrace): readonl
   ];
 }
 
-/** The fields of a call's record that a span has as they are, with their names there. */
+/** Fields of a call's record that a span contains unchanged, with their names there. */
 const RECORDED = Object.freeze(
   (Object.keys(CALL_FIELDS) as (keyof CallSummary)[]).flatMap((name) => {
     const { trace, type } = CALL_FIELDS[name];
@@ -107,13 +107,13 @@ function recordAttributes(summary: CallSummary): Readonly<Record<string, Attribu
       const value = type === 'hooks' ? describeHooks(summary.hooks ?? []) : summary[name];
       if (typeof value === 'number') return [trace, type === 'usd' ? Number(formatUsd(value)) : value];
       if (typeof value === 'string') return [trace, cut(value)];
-      // What is not so, and what is empty, is left out.
+      // False and empty values are omitted.
       return [trace, Array.isArray(value) && value.length > 0 ? value.map(String) : value === true || undefined];
     }),
   );
 }
 
-/** What the request asked, as far as the conventions have a name for it. */
+/** Request parameters that have a name in the conventions. */
 function requestAttributes({ request }: Call): Readonly<Record<string, AttributeValue | undefined>> {
   const fields: Readonly<Record<string, unknown>> = { ...request };
   const number = (name: string): number | undefined => {
@@ -181,7 +181,7 @@ function hookSpan(call: Call, parentSpanId: string, { plugin, hook, startMs, ms 
   };
 }
 
-/** The span over the calls that agents made for one request. */
+/** Parent span of the calls that agents made for one request. */
 export function requestSpan(
   calls: readonly { readonly call: Call; readonly outcome: Outcome }[],
   route: string,

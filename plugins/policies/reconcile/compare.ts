@@ -2,9 +2,9 @@ import { setImmediate } from 'node:timers/promises';
 import { type CallRow, GatewayError, type Ledger } from '../../../contract/index.ts';
 import { type Counted, type Days, type Quantities, tierName, type VendorBill } from './vendors.ts';
 
-/** Our records of calls beside what their vendor counted and charges: where they differ, and what explains it. */
+/** Compares our call records with a vendor's usage and charges: finds differences and explains them. */
 
-/** Why a day of a model has another sum here than at its vendor. */
+/** Cause of a difference in the sum of a day and model. */
 export type Cause =
   | 'ledger_lacks_calls'
   | 'vendor_lacks_calls'
@@ -15,22 +15,22 @@ export type Cause =
   | 'unknown_cost'
   | 'unexplained';
 
-/** One thing that explains a part of a difference. */
+/** Explanation for a part of a difference. */
 export interface Explanation {
   readonly cause: Cause;
-  /** A sentence for people. */
+  /** Readable sentence. */
   readonly text: string;
-  /** Of one unit. */
+  /** Unit, if it concerns only one. */
   readonly unit?: string;
   readonly here?: number;
   readonly vendor?: number;
-  /** US dollars that the vendor charges more because of it; less where it is negative. */
+  /** US dollars that the vendor charges more for this reason; negative for less. */
   readonly usd: number;
 }
 
 /** One side of a row. */
 export interface Side {
-  /** Undefined where calls are not counted. */
+  /** Undefined if calls are not counted. */
   readonly calls: number | undefined;
   readonly units: Quantities;
   readonly usd: number;
@@ -41,24 +41,24 @@ export interface Row {
   readonly model: string;
   readonly here: Side;
   readonly vendor: Side;
-  /** The vendor's projects and keys that had a part in it. */
+  /** Vendor projects and keys that contributed. */
   readonly owners: readonly (Pick<Side, 'calls' | 'units'> & { readonly name: string })[];
   readonly explanations: readonly Explanation[];
 }
 
-/** What was added up of one day and model, on one side. */
+/** Sums of one day and model, on one side. */
 interface Sums {
   calls: number | undefined;
   readonly units: Record<string, number>;
-  /** US dollars by unit; of a unit without a price, what is known of it. */
+  /** US dollars by unit; for a unit without a price the known part. */
   readonly usd: Record<string, number>;
-  /** US dollars in all. */
+  /** Total US dollars. */
   total: number;
-  /** Quantities that have no price. */
+  /** Quantities without a price. */
   readonly unpriced: Record<string, number>;
   readonly tiers: Record<string, number>;
   readonly owners: Record<string, Sums>;
-  /** Calls whose cost is not known, what they were charged, and what of that is beyond the parts that are known. */
+  /** Calls of unknown cost, their charge, and the part of it beyond the known costs. */
   held: number;
   heldCharged: number;
   heldUsd: number;
@@ -86,21 +86,21 @@ function add(to: Record<string, number>, name: string, value: number): void {
   to[name] = (to[name] ?? 0) + value;
 }
 
-/** Records that are read for one command. */
+/** Maximum records read for one command. */
 const MOST_RECORDS = 5_000_000;
 const PAGE = 1000;
-/** A record is settled at most so long after it counts. */
+/** Longest delay between the time of a record and its settlement. */
 const LONGEST_LAG_MS = 3_600_000;
 const NANO = 1e9;
 
-/** What our records say, and how many calls have no record any more. */
+/** Sums of our records, and the number of calls without a record. */
 interface Records {
   readonly book: Book;
   readonly missing: number;
   readonly skipped: number;
 }
 
-/** Reads the records of calls to some providers. */
+/** Reads the records of calls to the given providers. */
 async function readRecords(
   ledger: Pick<Ledger, 'calls' | 'report'>,
   providers: readonly string[],
@@ -124,14 +124,17 @@ async function readRecords(
       if (after === undefined) break;
       if (seen > MOST_RECORDS)
         throw new GatewayError('invalid_request', `more than ${MOST_RECORDS} records found\nUse fewer days.`);
-      // A store may answer at once: an interrupt comes first.
+      // A store may reply synchronously: let an interrupt in first.
       await setImmediate();
     }
   }
   return { book, missing: Math.max(counted - seen, 0), skipped };
 }
 
-/** Adds a call that a vendor bills to the operator: not one that was refused, got a kept response, or that the caller's own subscription paid. */
+/**
+ * Adds a call that a vendor bills to the operator. Skips refused calls, cached responses, and calls paid by the
+ * caller's own subscription.
+ */
 function noteCall(book: Book, call: CallRow, isCoarse: boolean): void {
   const { countedAt, model, units, costParts = [], cost, priced, outcome, estimated, saved } = call;
   const isExpired = outcome === 'expired';
@@ -161,7 +164,7 @@ function noteCall(book: Book, call: CallRow, isCoarse: boolean): void {
   sums.heldUsd += cost / NANO - known;
 }
 
-/** What the vendor says, under the names that our records have. */
+/** Reads the vendor's data under the names of our records. */
 function readVendor({ counted, charged }: VendorBill, ours: Book): Book {
   const named = new Set([...ours.keys()].map((key) => key.slice(key.indexOf(' ') + 1)));
   const nameOf = (model: string): string => {
@@ -193,17 +196,17 @@ function noteCounted(sums: Sums, { owner, tier, calls, units }: Counted): void {
   if (sum > 0) add(sums.tiers, tier, sum);
 }
 
-/** What is charged for all models together, such as searches, by what each of them had of it. */
+/** Distributes charges for all models together, such as searches, by each model's share of the quantity. */
 function sharesOf(counted: readonly Counted[], day: string, unit: string): readonly (readonly [string, number])[] {
   const rows = counted.filter((row) => row.day === day && (row.units[unit] ?? 0) > 0);
   const all = rows.reduce((sum, { units }) => sum + (units[unit] ?? 0), 0);
   return rows.map(({ model, units }) => [model, (units[unit] ?? 0) / all]);
 }
 
-/** Less than this is no difference: half of the least that is counted. */
+/** Smallest relevant difference: half of the smallest unit. */
 const LEAST_USD = 0.5 / NANO;
 
-/** What explains that the vendor charges something else than our records have. */
+/** Explains the difference between the vendor's charge and our records. */
 function explain(here: Sums, vendor: Sums, isCoarse: boolean): readonly Explanation[] {
   const found: Explanation[] = [];
   if (here.held > 0)
@@ -229,7 +232,7 @@ function explain(here: Sums, vendor: Sums, isCoarse: boolean): readonly Explanat
       ...found,
       { cause: 'price', usd: rest, text: 'prices: the same number of tokens has another cost at the vendor' },
     ];
-  // Of a sum over all units nobody knows which part is of which: the whole of it belongs to what is counted differently.
+  // A sum over all units cannot be split, so all of it is attributed to the units counted differently.
   return found.with(at, { ...last, usd: rest });
 }
 
@@ -241,7 +244,7 @@ interface ByUnit {
   readonly prices: readonly Explanation[];
 }
 
-/** What each unit explains: how often it was used, and what it costs once. */
+/** Explains each unit by its quantity and its price. */
 function explainUnits(here: Sums, vendor: Sums, isCoarse: boolean): ByUnit {
   const quantities: Explanation[] = [];
   const unpriced: Explanation[] = [];
@@ -288,10 +291,10 @@ function priceText(unit: string, usd: number): string {
 const round = (value: number): string => String(Number(value.toPrecision(6)));
 const plural = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? '' : 's'}`;
 
-/** Differences of quantities: calls that one side does not have, where these explain all of them, else each unit. */
+/** Differences of quantities: missing calls of one side if they explain everything, else each unit. */
 function explainCalls(here: Sums, vendor: Sums, quantities: readonly Explanation[]): readonly Explanation[] {
   const more = vendor.calls === undefined ? undefined : vendor.calls - (here.calls ?? 0);
-  // A vendor that counts no calls may still have some of a day of which we have none.
+  // A vendor without call counts may still have usage on a day for which we have none.
   const isLacking = more === undefined ? here.calls === 0 && quantities.length > 0 : more > 0;
   if (more === 0 || (more === undefined && !isLacking)) {
     const guess = here.estimated > 0 ? `; ${plural(here.estimated, 'call')} here estimated` : '';
@@ -313,7 +316,7 @@ function explainCalls(here: Sums, vendor: Sums, quantities: readonly Explanation
   return isAll ? [explained] : [explained, ...quantities];
 }
 
-/** The project and key of the vendor, one of several, that has exactly what the ledger lacks. */
+/** Vendor project and key, one of several, whose usage exactly matches the calls missing in the ledger. */
 function ownerOf({ owners }: Sums, calls: number | undefined, units: Quantities): string | undefined {
   const all = Object.entries(owners);
   if (all.length < 2) return undefined;
@@ -325,7 +328,7 @@ function ownerOf({ owners }: Sums, calls: number | undefined, units: Quantities)
   )?.[0];
 }
 
-/** Tokens that the vendor served in another tier than our records say; undefined where there are none. */
+/** Tokens that the vendor served in another tier than in our records; undefined if there are no such tokens. */
 function movedTier(here: Quantities, vendor: Quantities): string | undefined {
   const names = [...new Set([...Object.keys(here), ...Object.keys(vendor)])];
   const more = names.map((name) => ({ name, by: (vendor[name] ?? 0) - (here[name] ?? 0) })).sort((a, b) => a.by - b.by);
@@ -339,7 +342,7 @@ export interface Comparison {
   readonly notes: readonly string[];
 }
 
-/** Compares the records of calls to some providers with the bill of their vendor, by day and model. */
+/** Compares the records of calls to the given providers with their vendor's bill, by day and model. */
 export async function compareWith(
   bill: VendorBill,
   ledger: Pick<Ledger, 'calls' | 'report'>,
@@ -367,7 +370,7 @@ export async function compareWith(
   return { rows, notes };
 }
 
-/** Gives a vendor that tells no costs our own prices, so that only what was counted is compared. */
+/** Applies our prices to a vendor without costs, so that only quantities are compared. */
 function priceAsHere(vendor: Sums, here: Sums): void {
   for (const [unit, quantity] of Object.entries(vendor.units)) {
     const ours = here.units[unit] ?? 0;

@@ -17,7 +17,7 @@ const NAMES = Object.freeze({
   default: [],
 } as const);
 
-/** How one vendor is asked. */
+/** Access to one vendor's usage and cost API. */
 const access = <const Url extends string>(baseUrl: Url) =>
   ({
     type: 'object',
@@ -58,7 +58,7 @@ const VENDOR_NAMES = Object.freeze(Object.keys(CONFIG.properties) as VendorName[
 
 type Config = FromSchema<typeof CONFIG>;
 
-/** A command that reads what vendors say that they charge, and shows where the ledger has something else. Nothing of it runs in a call. */
+/** Command that reads vendors' charges, and shows differences from the ledger. Calls are not affected. */
 export default definePlugin({
   name: 'reconcile',
   kind: 'policy',
@@ -71,7 +71,7 @@ export default definePlugin({
   },
 });
 
-function reconcileCommand(api: Pick<PluginApi, 'http' | 'ledger' | 'catalog'>, config: Config): Command {
+function reconcileCommand(api: Pick<PluginApi, 'http' | 'books' | 'models'>, config: Config): Command {
   return {
     name: 'reconcile',
     summary: 'Compare the ledger with the bill of a vendor',
@@ -94,15 +94,15 @@ function reconcileCommand(api: Pick<PluginApi, 'http' | 'ledger' | 'catalog'>, c
       const bound = readTolerance(String(tolerance));
       const { providers, ...how } = config[vendor];
       const ours = providers.length > 0 ? providers : [vendor];
-      const unknown = ours.find((name) => !api.catalog.has(name));
+      const unknown = ours.find((name) => !api.models.catalog.has(name));
       if (unknown !== undefined)
         throw new GatewayError(
           'unsupported_provider',
           `provider "${unknown}" not found in the configuration\nSet the providers that use ${vendor}: policies.reconcile.${vendor}.providers.`,
         );
-      // Only here: a start of the gateway reads none of it.
+      // Loaded on demand: a start of the gateway does not need it.
       const [{ readBill }, { compareWith }] = await Promise.all([import('./vendors.ts'), import('./compare.ts')]);
-      const compared = await compareWith(await readBill(api, vendor, how, days), api.ledger, ours, days);
+      const compared = await compareWith(await readBill(api, vendor, how, days), api.books.ledger, ours, days);
       const isWithin = show(compared, { vendor, days, bound, isAll: options['all'] === true }, io);
       return isWithin ? 0 : CHECK_FAILED;
     },
@@ -131,7 +131,7 @@ function readDays(from: string, to: string): Days {
   return days;
 }
 
-/** How much may differ, given what the vendor charges. */
+/** Tolerated difference for a vendor's charge. */
 type Bound = (vendorUsd: number) => number;
 
 function readTolerance(text: string): Bound {
@@ -151,16 +151,16 @@ interface Shown {
   readonly isAll: boolean;
 }
 
-/** The exit code of a command whose check does not hold. */
+/** Exit code of a command whose check failed. */
 const CHECK_FAILED = 4;
-/** Half of the least that is counted. */
+/** Half of the smallest unit. */
 const LEAST_USD = 0.5e-9;
 
-/** Prints what was compared, and answers whether it is within the tolerance. */
+/** Prints the comparison; returns true if it is within the tolerance. */
 function show({ rows, notes }: Comparison, { vendor, days, bound, isAll }: Shown, io: CommandIo): boolean {
   const total = (side: 'here' | 'vendor'): number => rows.reduce((sum, row) => sum + row[side].usd, 0);
   const [here, charged] = [total('here'), total('vendor')];
-  // Days may make up for one another: each difference counts.
+  // Differences of days must not cancel out: the absolute values are summed.
   const differing = rows.reduce((sum, row) => sum + Math.abs(row.vendor.usd - row.here.usd), 0);
   const allowed = bound(charged);
   const isWithin = differing <= allowed + LEAST_USD;

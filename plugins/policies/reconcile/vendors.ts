@@ -9,31 +9,31 @@ import {
   readString,
 } from '../../../contract/index.ts';
 
-/** What vendors say that they served and charge, read from their own usage and cost APIs. */
+/** Vendors' usage and charges, read from their usage and cost APIs. */
 
-/** What is counted of calls, by the units of our own records: `input_tokens`, `web_search_requests`, … */
+/** Quantities by the units of our records: `input_tokens`, `web_search_requests`, … */
 export type Quantities = Readonly<Record<string, number>>;
 
-/** What a vendor counted of one day, model, tier and key. */
+/** Usage of one day, model, tier and key by the vendor's count. */
 export interface Counted {
   /** `2026-11-01`, in UTC. */
   readonly day: string;
-  /** As the vendor calls it. */
+  /** Vendor's name of the model. */
   readonly model: string;
-  /** The vendor's project or workspace and its key, as far as it tells them. */
+  /** Vendor's project or workspace and key, if reported. */
   readonly owner: string;
   readonly tier: string;
-  /** Undefined where the vendor counts no calls. */
+  /** Undefined if the vendor does not count calls. */
   readonly calls: number | undefined;
   readonly units: Quantities;
 }
 
-/** What a vendor charges for one day and model. */
+/** Vendor's charge for one day and model. */
 export interface Charged {
   readonly day: string;
-  /** Empty for what the vendor charges for all models together. */
+  /** Empty for charges of all models together. */
   readonly model: string;
-  /** Undefined where it is told for all units together. */
+  /** Undefined if charged for all units together. */
   readonly unit: string | undefined;
   /** US dollars. */
   readonly usd: number;
@@ -42,15 +42,15 @@ export interface Charged {
 export interface VendorBill {
   readonly counted: readonly Counted[];
   readonly charged: readonly Charged[];
-  /** What is to be known of it. */
+  /** Notes on the data. */
   readonly notes: readonly string[];
-  /** The vendor counts all tokens of a prompt together, cached or not, and charges one sum for them and those that were written. */
+  /** True if the vendor counts all prompt tokens together, cached or not, and charges one sum for prompt and output. */
   readonly isCoarse: boolean;
-  /** False where it tells no costs. */
+  /** False if the vendor reports no costs. */
   readonly isPriced: boolean;
 }
 
-/** How a vendor is asked, as the configuration has it. */
+/** Access to a vendor's API, as configured. */
 export interface VendorAccess {
   readonly adminKey?: string;
   readonly baseUrl: string;
@@ -58,19 +58,19 @@ export interface VendorAccess {
   readonly keys: readonly string[];
 }
 
-/** Whole days of UTC: `from` is in it, `to` is not. */
+/** Whole days in UTC, from `from` (inclusive) to `to` (exclusive). */
 export interface Days {
   readonly from: number;
   readonly to: number;
 }
 
 type Reader = (get: Get, access: VendorAccess, days: Days) => Promise<VendorBill>;
-/** One JSON document under the vendor's base URL. */
+/** Fetches a JSON document below the vendor's base URL. */
 type Get = (path: string, query: URLSearchParams) => Promise<JsonObject>;
 
 export const DAY_MS = 86_400_000;
 
-/** Pages of one report, and rows of all: more is a mistake, or too long a range. */
+/** Maximum pages of one report, and total rows: more indicates an error, or too long a range. */
 const MAX_PAGES = 400;
 const MAX_ROWS = 200_000;
 const TIMEOUT_MS = 30_000;
@@ -88,7 +88,7 @@ const VENDORS = Object.freeze({
 
 export type VendorName = keyof typeof VENDORS;
 
-/** Reads the bill of a vendor. Rejects with what was wrong, and never with a key. */
+/** Reads the bill of a vendor. Rejects with the reason of a failure, never with a key. */
 export function readBill(
   api: Pick<PluginApi, 'http'>,
   vendor: VendorName,
@@ -137,7 +137,7 @@ function strange(vendor: string, path: string, why: string): GatewayError {
   return new GatewayError('provider_invalid_response', `the usage report of ${vendor} (${path}) is invalid: ${why}`);
 }
 
-/** The time buckets of a report, over all its pages. */
+/** Time buckets of a report, over all its pages. */
 async function* bucketsOf(get: Get, path: string, query: URLSearchParams): AsyncGenerator<JsonObject> {
   for (let page = 0; page < MAX_PAGES; page += 1) {
     const { data, has_more: hasMore, next_page: next } = await get(path, query);
@@ -149,14 +149,14 @@ async function* bucketsOf(get: Get, path: string, query: URLSearchParams): Async
   throw strange('the vendor', path, `it has more than ${MAX_PAGES} pages; use fewer days`);
 }
 
-/** A count that a vendor tells; 0 where it tells none. */
+/** Reads a count of a vendor; 0 if it is missing. */
 function count(row: JsonObject, name: string): number {
   const value = row[name] ?? 0;
   if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;
   throw strange('the vendor', name, `${JSON.stringify(value)} is not a count`);
 }
 
-/** An amount of money, positive or, for what was given back, negative. */
+/** Reads an amount of money, negative for a refund. */
 function amount(value: unknown, name: string): number {
   const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
   if (typeof number === 'number' && Math.abs(number) < 1e9) return number;
@@ -166,7 +166,7 @@ function amount(value: unknown, name: string): number {
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
 const ownerOf = (...names: readonly unknown[]): string => names.map(text).filter(Boolean).join(' ') || '-';
 
-/** Without those that are zero. */
+/** Removes zero quantities. */
 function quantities(all: Quantities): Quantities {
   return Object.fromEntries(Object.entries(all).filter(([, quantity]) => quantity > 0));
 }
@@ -176,7 +176,7 @@ function collect<T>(rows: T[], row: T): void {
     throw new GatewayError('invalid_request', `the vendor returned more than ${MAX_ROWS} rows\nUse fewer days.`);
 }
 
-/** A query with what may occur several times in it. */
+/** Creates a query with repeated parameters. */
 function queryOf(
   one: Readonly<Record<string, string>>,
   several: Readonly<Record<string, readonly string[]>>,
@@ -228,7 +228,7 @@ async function readOpenAi(get: Get, { projects, keys }: VendorAccess, { from, to
   return { counted, charged, notes, isCoarse: false, isPriced: true };
 }
 
-/** Sound is counted apart in our records, so it is taken out of what is counted for all modalities. */
+/** Our records count audio separately, so it is subtracted from the counts of all modalities. */
 function openAiUnits(row: JsonObject): Quantities {
   const [audio, cachedAudio] = [count(row, 'input_audio_tokens'), count(row, 'input_cached_audio_tokens')];
   const [audioOut, imageOut] = [count(row, 'output_audio_tokens'), count(row, 'output_image_tokens')];
@@ -244,13 +244,13 @@ function openAiUnits(row: JsonObject): Quantities {
   };
 }
 
-/** What a line of an invoice is for: `gpt-5.5-2026-04-23, cached input`. */
+/** Parses an invoice line: `gpt-5.5-2026-04-23, cached input`. */
 function lineItem(name: string): Pick<Charged, 'model' | 'unit'> {
   const at = name.lastIndexOf(', ');
   const words = (at === -1 ? name : name.slice(at + 2)).toLowerCase();
   const unit = UNIT_WORDS.find(([pattern]) => pattern.test(words))?.[1];
   if (at !== -1) return { model: name.slice(0, at), unit: unit ?? words };
-  // Without a model: a tool of all models; or a model, with all of its units.
+  // Either a tool of all models, or a model with all of its units.
   return unit === undefined ? { model: name, unit: undefined } : { model: '', unit };
 }
 
@@ -269,7 +269,7 @@ const UNIT_WORDS: readonly (readonly [words: RegExp, unit: string])[] = Object.f
   [/\binput\b/, 'input_tokens'],
 ]);
 
-/** One name for what everybody gets, and for the tier that was renamed. */
+/** Normalises tier names: one for the default tier, and the current one of the renamed tier. */
 export function tierName(tier: string): string {
   if (['', 'auto', 'default', 'standard', 'standard_only'].includes(tier)) return 'default';
   return tier === 'priority' ? 'fast' : tier;

@@ -9,19 +9,19 @@ import {
 import { CALL_FIELDS, type CallFieldType, UNKNOWN_FACTS } from '../kit/index.ts';
 import { printable } from '../kit/printable.ts';
 
-/** How a call may have ended. */
+/** Possible outcomes of a call. */
 export const OUTCOMES: readonly CallFacts['outcome'][] = Object.freeze([
   ...(['ok', 'error', 'aborted', 'refused', 'expired', 'unknown'] as const),
 ]);
 
-/** The fields that lists of calls have, by the names that they have there. */
+/** Fields in lists of calls, with their names there. */
 const SHOWN = Object.freeze(
   Object.entries(CALL_FIELDS).flatMap(([name, { shown, type, about }]) =>
     shown === undefined ? [] : [{ name: name as keyof CallRow, shown, type, about }],
   ),
 );
 
-/** A call's record as the API returns it. */
+/** Converts a call's record to the API's form. */
 export function tellCall(call: CallRow): Readonly<Record<string, unknown>> {
   const free = isCostUnknown(call) ? 'cost' : undefined;
   return Object.fromEntries(
@@ -29,7 +29,7 @@ export function tellCall(call: CallRow): Readonly<Record<string, unknown>> {
   );
 }
 
-/** Whether nothing was charged since nobody knows what the call cost: that is not told as zero. */
+/** True if nothing was charged because the cost is unknown, which must not be shown as zero. */
 function isCostUnknown({ priced, cost }: CallRow): boolean {
   return !priced && cost === 0;
 }
@@ -45,7 +45,7 @@ function showValue(type: CallFieldType, value: unknown): unknown {
   return type === 'time' ? new Date(Number(value)).toISOString() : value;
 }
 
-/** Not rounded as a charge is: a part may be less than the least that is charged. */
+/** Not rounded like a charge: a part may be less than the smallest charge. */
 function showPart(usd: number): string {
   return usd.toFixed(12).replace(/0{1,10}$/, '');
 }
@@ -106,7 +106,7 @@ const SCHEMAS: Readonly<Record<CallFieldType, Schema>> = Object.freeze({
   parts: { type: 'array', items: COST_PART },
 });
 
-/** What each record has; its cost may be unknown. */
+/** Fields of every record; its cost may be unknown. */
 const REQUIRED: ReadonlySet<string> = new Set([...Object.keys(UNKNOWN_FACTS), 'id', 'at', 'account']);
 
 export const CALL: Schema = Object.freeze({
@@ -122,26 +122,26 @@ export const CALL: Schema = Object.freeze({
   ),
 });
 
-/** The head of a table of calls, each column with its unit. */
+/** Header of a table of calls, each column with its unit. */
 const HEAD = Object.freeze([
   ...['TIME UTC', 'ID', 'USER', 'KEY', 'PROVIDER/MODEL', 'OUTCOME', 'ATTEMPTS', 'LATENCY MS'],
   ...['TOKENS IN', 'TOKENS OUT', 'COST USD', 'TAGS'],
 ]);
 
-/** Calls as a table. */
+/** Formats calls as a table. */
 export function formatCalls(calls: readonly CallRow[], io: CommandIo): string {
   return io.table(HEAD, calls.map(cellsOf));
 }
 
-/** The widths of {@link formatCallLine}: what most values of a column need. */
+/** Column widths of {@link formatCallLine}, sufficient for most values. */
 const WIDTHS = Object.freeze([23, 31, 12, 12, 28, 16, 8, 10, 9, 10, 10]);
 
-/** The head of lines that come one after the other, so that none can know how wide the next one is. */
+/** Header of streamed lines, whose widths cannot be known in advance. */
 export function formatCallHead(): string {
   return formatLine(HEAD);
 }
 
-/** A call as one such line. */
+/** Formats a call as a streamed line. */
 export function formatCallLine(call: CallRow): string {
   return formatLine(cellsOf(call));
 }

@@ -4,10 +4,10 @@ import { OUTCOMES } from './call-shapes.ts';
 import { readRange } from './range.ts';
 import { readFilter, readLimit, type Words, wrongWord } from './words.ts';
 
-/** A page of calls as it was asked for. */
+/** Parsed query for a page of calls. */
 export interface CallsQuery {
   readonly filter: CallFilter;
-  /** Absent: all that is kept. */
+  /** Absent for everything that is stored. */
   readonly from?: number;
   readonly to?: number;
   readonly limit: number;
@@ -16,7 +16,7 @@ export interface CallsQuery {
 
 const DEFAULT_LIMIT = 50;
 
-/** Reads a list's words; throws a 400 that names the wrong one. */
+/** Reads the parameters of a list; throws a 400 that names an invalid one. */
 export function readCallsQuery(words: Words, now: number): CallsQuery {
   const { outcome, after, request, from, to, last, period, tz } = words;
   const known = OUTCOMES.find((each) => each === outcome);
@@ -36,10 +36,10 @@ export function readCallsQuery(words: Words, now: number): CallsQuery {
   };
 }
 
-/** How long one page looks for calls unless said: others wait no longer for the processor than that, however rare what it looks for is. */
+/** Default search time of one page: the longest delay for other work, however rare the matches are. */
 const MOST_MS = 40;
 
-/** A page of calls, newest first; it may be short, and even empty, while there is a `next`: then it looked for `mostMs`. */
+/** Page of calls, newest first. It may be short, or even empty, with a `next` if the search took `mostMs`. */
 export async function listCalls(
   ledger: Pick<Ledger, 'calls'>,
   { filter, limit, after, from, to }: CallsQuery,
@@ -55,7 +55,7 @@ export async function listCalls(
     next = page.next;
     if (next === undefined) return { calls };
     if (calls.length >= limit || performance.now() >= until) return { calls, next };
-    // A store may answer at once: what else waits comes first.
+    // A store may reply synchronously: let other work run first.
     await setImmediate();
   }
 }

@@ -17,7 +17,7 @@ import { eventId, type Followed, followCalls } from './follow-calls.ts';
 import { descriptions, ownCalls, querySchema, RANGE_WORDS, wordsOf } from './route-query.ts';
 import { FILTER_WORDS, MAX_LIMIT, readChoice, type Words, wrongWord } from './words.ts';
 
-/** What is kept of a call beside its record; undefined while nothing is. */
+/** Returns the stored content of a call; undefined if content is not stored. */
 export type FindBodies = (id: string) => Promise<object | undefined>;
 
 const LIST_WORDS = Object.freeze({
@@ -61,7 +61,10 @@ function ownRoute(api: PluginApi, permission: string): Route {
     responses: { 200: { description: 'Page of calls.', schema: LIST } },
     async handler(ctx) {
       const query = readCallsQuery(wordsOf(ctx), Date.now());
-      respond(ctx, await listCalls(api.ledger, { ...query, filter: ownCalls(ctx.state.principal, query.filter) }));
+      respond(
+        ctx,
+        await listCalls(api.books.ledger, { ...query, filter: ownCalls(ctx.state.principal, query.filter) }),
+      );
     },
   };
 }
@@ -88,7 +91,7 @@ function adminRoute(api: PluginApi): Route {
       const { follow, ...words } = wordsOf(ctx);
       if (readChoice({ follow }, 'follow', ['false', 'true']) === 'true')
         return respondFollowing(ctx, api, words, followers);
-      respond(ctx, await listCalls(api.ledger, readCallsQuery(words, Date.now())));
+      respond(ctx, await listCalls(api.books.ledger, readCallsQuery(words, Date.now())));
     },
   };
 }
@@ -112,12 +115,12 @@ function oneRoute(api: PluginApi, findBodies: FindBodies): Route {
       const id = ctx.params['id'] ?? '';
       ctx.set('cache-control', 'no-store');
       const bodies = hasScope(ctx.state.principal, 'bodies:read') ? await findBodies(id) : undefined;
-      ctx.body = { ...tellCall(await findCall(api.ledger, id)), bodies: bodies ?? null };
+      ctx.body = { ...tellCall(await findCall(api.books.ledger, id)), bodies: bodies ?? null };
     },
   };
 }
 
-/** The calls with the tag of a team, for its owners: without what was said. */
+/** Calls with the tag of a team, for its owners: without content. */
 export function registerTeamCalls(api: PluginApi): void {
   const route = createTeamRoutes(api);
   route({
@@ -127,7 +130,7 @@ export function registerTeamCalls(api: PluginApi): void {
     async handler(ctx, { tag }) {
       const query = readCallsQuery(wordsOf(ctx), Date.now());
       refuseOtherTag(query.filter.tag, tag);
-      respond(ctx, await listCalls(api.ledger, { ...query, filter: { ...query.filter, tag } }));
+      respond(ctx, await listCalls(api.books.ledger, { ...query, filter: { ...query.filter, tag } }));
     },
   });
   route({
@@ -136,7 +139,7 @@ export function registerTeamCalls(api: PluginApi): void {
     responses: { 200: { description: 'The call.', schema: CALL } },
     async handler(ctx, { tag }) {
       ctx.set('cache-control', 'no-store');
-      ctx.body = tellCall(await findCall(api.ledger, ctx.params['id'] ?? '', { tag }));
+      ctx.body = tellCall(await findCall(api.books.ledger, ctx.params['id'] ?? '', { tag }));
     },
   });
 }
@@ -151,20 +154,22 @@ function respond(ctx: Pick<RouteContext, 'set' | 'body'>, { calls, next }: CallP
   };
 }
 
-/** After this a reader is asked to come back: a reader of many days would keep a replaced configuration alive. */
+/**
+ * Time after which a reader must reconnect: a connection of many days would keep a replaced configuration in memory.
+ */
 const LONGEST_MS = 600_000;
 
-/** How many may follow one process at once: each asks the store up to five times a second. */
+/** Maximum followers of one process: each reads the store up to five times per second. */
 const MAX_FOLLOWERS = 20;
-/** How many of them may be of one user: several windows, and room for others. */
+/** Maximum followers per user, for several windows, leaving space for other users. */
 const MAX_OF_USER = 10;
 
-/** Sends each call as it is settled, as an event `call`, until the reader leaves. */
+/** Sends each settled call as an event `call`, until the reader disconnects. */
 async function respondFollowing(
   ctx: RouteContext,
-  { ledger }: Pick<PluginApi, 'ledger'>,
+  { books: { ledger } }: Pick<PluginApi, 'books'>,
   words: Words,
-  /** Who follows this process now: the users. */
+  /** Users who follow this process now. */
   followers: string[],
 ): Promise<void> {
   const wrong = ['from', 'to', 'last', 'period', 'tz', 'after', 'request'].find((word) => words[word] !== undefined);
@@ -194,12 +199,12 @@ async function respondFollowing(
 
 async function follow(
   ctx: RouteContext,
-  ledger: PluginApi['ledger'],
+  ledger: PluginApi['books']['ledger'],
   options: Pick<Parameters<typeof followCalls>[1], 'filter' | 'recent' | 'lastId'>,
 ): Promise<void> {
   const signal = AbortSignal.any([ctx.state.signal, AbortSignal.timeout(LONGEST_MS)]);
   const looks = followCalls(ledger, { ...options, signal });
-  // Until the first look an error has a status of its own.
+  // Before the first read an error has an HTTP status.
   const first = await looks.next();
   ctx.status = 200;
   ctx.respond = false;
@@ -220,7 +225,7 @@ async function follow(
   }
 }
 
-/** `: skipped` and an event tell a reader that came too late for some calls that the list has them. */
+/** `: skipped` and an event report that the reader missed some calls, which the list has. */
 function framesOf({ calls, isCut }: Followed): string {
   const frames = calls.map((call) => `id: ${eventId(call)}\nevent: call\ndata: ${JSON.stringify(tellCall(call))}\n\n`);
   return (isCut ? 'event: skipped\ndata: {}\n\n' : '') + frames.join('');

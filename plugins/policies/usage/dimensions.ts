@@ -1,7 +1,7 @@
 import { GatewayError, nearest, type ReportDimension } from '../../../contract/index.ts';
 import type { TimeUnit } from './range.ts';
 
-/** What a report can be grouped by: the store's dimension of each word. */
+/** Groupings of a report: the store's dimension for each word. */
 const DIMENSIONS = Object.freeze({
   user: 'user',
   key: 'key',
@@ -18,10 +18,10 @@ const TIME_UNITS: readonly TimeUnit[] = Object.freeze(['hour', 'day', 'month']);
 export type Dimension = keyof typeof DIMENSIONS;
 export type By = Dimension | TimeUnit;
 
-/** All words that a report takes behind `by`. */
+/** All values of `by` in a report. */
 export const BY_WORDS: readonly By[] = Object.freeze([...(Object.keys(DIMENSIONS) as Dimension[]), ...TIME_UNITS]);
 
-/** The store's dimension of a word; undefined for a unit of time. */
+/** Store dimension of a word; undefined for a unit of time. */
 export function dimensionOf(by: By): ReportDimension | undefined {
   return isTimeUnit(by) ? undefined : DIMENSIONS[by];
 }
@@ -30,7 +30,10 @@ export function isTimeUnit(by: By): by is TimeUnit {
   return TIME_UNITS.some((unit) => unit === by);
 }
 
-/** The words of a list with commas, each once, in its order; throws a 400 for others and for two units of time. */
+/**
+ * Parses a comma-separated list, without duplicates, in order; throws a 400 for unknown words and for two units of
+ * time.
+ */
 export function readBy(text: string, param = 'by'): readonly By[] {
   const words = text.split(',').map((word) => word.trim());
   const by = words.map((word) => {

@@ -3,24 +3,24 @@ import { type CallFilter, type CallRow, GatewayError, type Ledger } from '../../
 
 const MINUTE_MS = 60_000;
 
-/** How long after its beginning a call is looked for, step by step: nearly all are settled within the first. */
+/** Search ranges after the start of a call: nearly all calls are settled within the first one. */
 const STEPS_MS: readonly number[] = Object.freeze([MINUTE_MS, 15 * MINUTE_MS, 120 * MINUTE_MS, 1440 * MINUTE_MS]);
 
-/** Clocks of nodes that share a store may differ by this much. */
+/** Maximum clock difference of nodes that share a store. */
 const SKEW_MS = 5000;
 
 const PAGE = 1000;
 
-/** How many records one look goes through at most. */
+/** Maximum pages of records per search. */
 const MAX_PAGES = 200;
 
-/** When a call with this id began: ids are ordered by time. Undefined for what is no id of a call. */
+/** Start time of a call, from its id: ids are ordered by time. Undefined for an invalid id. */
 function timeOfId(id: string): number | undefined {
   const [, digits] = /^call_([0-9a-z]{10})[\w-]{12}$/.exec(id) ?? [];
   return digits === undefined ? undefined : Math.floor(Number.parseInt(digits, 36) / 1024);
 }
 
-/** The record of a call, of those that a filter lets through; throws `not_found` where there is none (any more). */
+/** Finds the record of a call that matches a filter; throws `not_found` if it does not exist or was deleted. */
 export async function findCall(ledger: Pick<Ledger, 'calls'>, id: string, filter: CallFilter = {}): Promise<CallRow> {
   const began = timeOfId(id);
   if (began === undefined)

@@ -4,42 +4,44 @@ import { listCalls } from './calls-query.ts';
 
 export interface FollowOptions {
   readonly filter: CallFilter;
-  /** How many of the newest calls come first. */
+  /** Number of latest calls sent first. */
   readonly recent?: number;
-  /** The call that was told last, when this goes on after it: an event's id. */
+  /** Event id of the last call that was sent, to resume after it. */
   readonly lastId?: string | undefined;
   readonly signal: AbortSignal;
   readonly now?: () => number;
 }
 
-/** Between two looks: a person sees a call at once, and looks at a store that is slow or full take a fiftieth of the time. */
+/**
+ * Shortest pause between reads: fast enough for a person. With a slow or large store, reads take a fiftieth of the
+ * time.
+ */
 const SHORTEST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 1000;
 const SHARE = 50;
 
-/** How long to wait after a look that took so long. */
+/** Pause after a read of this duration. */
 export function pauseAfter(lookMs: number): number {
   return Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, lookMs * SHARE));
 }
 
-/**
- * How far back each look goes: a call may be written a moment after one that was settled later, by another node or because its store
- * was away.
- */
+/** Overlap of reads: another node, or a store that was unavailable, may write a call slightly after later ones. */
 const OVERLAP_MS = 10_000;
 const PAGE = 500;
-/** How long one look takes at most, with pauses for other work. */
+/** Longest duration of one read, with pauses for other work. */
 const LOOK_MS = 1000;
-/** The most calls that one look takes in. */
+/** Maximum calls of one read. */
 const MAX_LOOK = 20_000;
 
-/** What one look found: new calls in the order in which they were settled, and whether there were too many to tell all of them. */
+/**
+ * Result of one read: new calls in the order of settlement, and whether some were dropped because there were too many.
+ */
 export interface Followed {
   readonly calls: readonly CallRow[];
   readonly isCut: boolean;
 }
 
-/** Tells calls as they are settled, each once, until the signal fires. The first look is told even when it is empty. */
+/** Yields calls as they are settled, each once, until the signal fires. The first read is yielded even if empty. */
 export async function* followCalls(
   ledger: Pick<Ledger, 'calls'>,
   { filter, recent = 0, lastId, signal, now = Date.now }: FollowOptions,
@@ -62,12 +64,12 @@ export async function* followCalls(
   }
 }
 
-/** Whether the time went by without the signal. */
+/** Resolves with true if the time passed without the signal. */
 function waitFor(ms: number, signal: AbortSignal): Promise<boolean> {
   return wait(ms, true, { signal }).catch(() => false);
 }
 
-/** Calls since a time, in the order in which they were settled. */
+/** Calls since a time, in the order of settlement. */
 async function lookSince(
   ledger: Pick<Ledger, 'calls'>,
   filter: CallFilter,
@@ -86,7 +88,9 @@ async function lookSince(
   return { calls: calls.reverse(), isCut: after !== undefined, tookMs: performance.now() - began };
 }
 
-/** Of the first look: what was settled behind the last call that is known, be it told before or among the recent ones. */
+/**
+ * Calls of the first read that were settled after the last known call, whether sent before or among the recent ones.
+ */
 function firstToTell(
   calls: readonly CallRow[],
   recent: readonly CallRow[] | undefined,
@@ -102,7 +106,7 @@ function firstToTell(
     : calls.slice(place + 1).filter(({ id }) => !shown.has(id));
 }
 
-/** The id of a call's event: it also says when the call was settled, so that a reader who comes back can go on there. */
+/** Event id of a call, which includes the time of settlement, so that a returning reader can resume. */
 export function eventId({ id, at }: CallRow): string {
   return `${id}@${at}`;
 }

@@ -30,7 +30,7 @@ import { descriptions, ownCalls, RANGE_WORDS, reportQuery, wordsOf } from './rou
 import { readUsageQuery, runUsageQuery, type UsagePage, type UsageQuery } from './usage-query.ts';
 import { FILTER_WORDS, type FilterWord, type Words, wordsOfOptions, wrongWord } from './words.ts';
 
-/** The columns behind the names, in their order. */
+/** Columns after the names, in order. */
 const COLUMNS = Object.freeze({
   requests: ({ requests }) => requests,
   errors: ({ errors }) => errors,
@@ -45,12 +45,12 @@ const COLUMNS = Object.freeze({
   unpriced_requests: ({ unpriced }) => unpriced,
 } satisfies Readonly<Record<string, (sums: Sums) => Cell>>);
 
-/** The sums of a row as they are told. */
+/** Converts the sums of a row to the API's form. */
 function tellSums(sums: Sums): Readonly<Record<string, Cell>> {
   return Object.fromEntries(Object.entries(COLUMNS).map(([name, read]) => [name, read(sums)]));
 }
 
-/** A page of a report as JSON. */
+/** Page of a report as JSON. */
 function tellReport({ page, rows, totals, shared, next, latencies }: UsagePage, { range, by }: UsageQuery): object {
   return {
     object: 'list',
@@ -78,10 +78,10 @@ function tellReport({ page, rows, totals, shared, next, latencies }: UsagePage, 
   };
 }
 
-/** What of several tags stands in more rows than one, taken off again in a row of its own. */
+/** Row that subtracts repeated calls: those with several tags are in several rows. */
 const REPEATED = '(in several rows)';
 
-/** All rows as CSV, whatever the page; every column sums to the totals. */
+/** All rows as CSV, regardless of the page; every column adds up to the totals. */
 function csvOfReport({ rows, shared }: UsagePage, by: readonly By[]): string {
   const cells = (sums: Sums): readonly Cell[] => Object.values(tellSums(sums));
   const lines = rows.map(({ names, sums }) => [...names.map((name) => (name === NONE ? '' : name)), ...cells(sums)]);
@@ -198,7 +198,7 @@ function usageRoutes(api: PluginApi, permission: string): readonly Route[] {
   ];
 }
 
-/** The usage with the tag of a team, for its owners. */
+/** Usage with the tag of a team, for its owners. */
 function registerTeamUsage(api: PluginApi): void {
   createTeamRoutes(api)({
     ...{ method: 'GET', path: '/usage', summary: 'Report the usage with the tag of your team' },
@@ -213,7 +213,7 @@ function registerTeamUsage(api: PluginApi): void {
   });
 }
 
-async function respond(ctx: RouteContext, { ledger }: PluginApi, query: UsageQuery): Promise<void> {
+async function respond(ctx: RouteContext, { books: { ledger } }: PluginApi, query: UsageQuery): Promise<void> {
   const page = await runUsageQuery(ledger, query);
   ctx.set('cache-control', 'no-store');
   if (query.format === 'json') {
@@ -227,18 +227,18 @@ async function respond(ctx: RouteContext, { ledger }: PluginApi, query: UsageQue
   ctx.body = csvOfReport(page, query.by);
 }
 
-/** The options by which commands choose calls and time. */
+/** Command options that select calls and time. */
 function chooseOptions(filters: readonly FilterWord[]): readonly CommandOption[] {
   const words = { ...RANGE_WORDS, ...descriptions(filters) };
   return Object.entries(words).map(([word, summary]) => ({ flags: `--${word} <${word}>`, summary: plain(summary) }));
 }
 
-/** Help has no marks and begins small. */
+/** Help texts have no backticks and begin in lower case. */
 function plain(text: string): string {
   return text.charAt(0).toLowerCase() + text.slice(1).replaceAll('`', '').replace(/\.$/, '');
 }
 
-/** `tollgate usage`: who spent what, from the configured store. */
+/** `tollgate usage`: reports spending by user and other groups, from the configured store. */
 export function usageCommand(ledger: Pick<Ledger, 'report' | 'calls'>): Command {
   return {
     name: 'usage',
@@ -275,7 +275,7 @@ export function usageCommand(ledger: Pick<Ledger, 'report' | 'calls'>): Command 
   };
 }
 
-/** The columns of the table, each with its unit; those of zeros only are left out, but for the ones that everyone looks for. */
+/** Columns of the table, each with its unit. Columns with zeros alone are omitted, except the most important ones. */
 const HEADS: Readonly<Record<keyof typeof COLUMNS, string>> = Object.freeze({
   requests: 'REQUESTS',
   errors: 'ERRORS',
@@ -325,13 +325,13 @@ function formatReport({ page, totals, shared, latencies }: UsagePage, { by }: Us
 
 type Calls = Pick<Ledger, 'calls'>;
 
-/** How long a page looks for calls: nothing else waits in this process. */
+/** Search time of a page: no other work waits in this process. */
 const MOST_MS = 5000;
 
-/** How many calls come before those that are followed. */
+/** Number of recent calls before followed ones. */
 const DEFAULT_RECENT = 10;
 
-/** `tollgate calls`: what was called, from the configured store. */
+/** `tollgate calls`: lists calls from the configured store. */
 export function callsCommand(ledger: Calls, findBodies: FindBodies): Command {
   return {
     name: 'calls',
@@ -384,7 +384,7 @@ function readSince({ since, ...words }: Words): Words {
   if (words['from'] !== undefined || words['last'] !== undefined || words['period'] !== undefined)
     throw wrongWord('since', 'cannot be combined with another range.');
   if (!/^\d{4}-/.test(since)) return { ...words, last: since };
-  // Without an end: what is settled while the command runs counts too.
+  // Without an end, so that calls settled during the command count too.
   return { ...words, from: since, to: words['to'] ?? '2100-01-01' };
 }
 
@@ -403,7 +403,7 @@ async function follow(ledger: Calls, words: Words, { io, signal }: CommandInput)
   }
 }
 
-/** Who used what, and which calls there were: reports and lists of what the ledger records. */
+/** Usage reports and lists of calls from the ledger. */
 export default definePlugin({
   name: 'usage',
   kind: 'policy',
@@ -424,9 +424,9 @@ export default definePlugin({
     for (const route of callsRoutes(api, config.permission, findBodies)) api.route(route);
     registerTeamUsage(api);
     registerTeamCalls(api);
-    api.command(usageCommand(api.ledger));
-    api.command(callsCommand(api.ledger, findBodies));
-    api.personalData(personalBodies(api));
+    api.command(usageCommand(api.books.ledger));
+    api.command(callsCommand(api.books.ledger, findBodies));
+    api.stores.personalData(personalBodies(api));
     const rules = bodyRules(config);
     if (rules) keepBodies(api, rules);
   },

@@ -3,25 +3,25 @@ import { listCalls } from './calls-query.ts';
 import { type By, dimensionOf, isTimeUnit } from './dimensions.ts';
 import { NONE } from './report.ts';
 
-/** How many calls are looked at, the latest of the range, and for how long: a report takes no longer over millions than over these. */
+/** Maximum calls and time of a measurement: the latest calls of the range, so that millions of calls take no longer. */
 export const MOST_CALLS = 5_000;
 const MOST_MS = 250;
 
-/** What calls that went well took, in milliseconds; by the nearest rank. */
+/** Durations of successful calls in milliseconds, by nearest rank. */
 export interface Latency {
   readonly calls: number;
   readonly duration_p50_ms: number;
   readonly duration_p95_ms: number;
-  /** Of those whose provider's first byte was noted. */
+  /** Only calls whose provider's first byte was recorded. */
   readonly first_byte_p50_ms?: number;
   readonly first_byte_p95_ms?: number;
 }
 
-/** The latency of each row of a report, by its names as JSON, and of all of its calls. */
+/** Latency of each row of a report, by its names as JSON, and overall. */
 export interface Latencies {
   readonly rows: ReadonlyMap<string, Latency>;
   readonly totals: Latency | undefined;
-  /** How many calls were looked at, and whether these are all of the range whose records are kept. */
+  /** Number of measured calls, and whether these are all stored records of the range. */
   readonly calls: number;
   readonly isComplete: boolean;
 }
@@ -38,7 +38,9 @@ interface Times {
   readonly firstBytes: number[];
 }
 
-/** Measures the latest calls of a range, grouped as its report is: percentiles cannot be made of sums, so records are read. */
+/**
+ * Measures the latest calls of a range, grouped like its report: percentiles need records, since sums do not suffice.
+ */
 export async function measureLatency(
   ledger: Pick<Ledger, 'calls'>,
   { filter, by, edges, names }: Wanted,
@@ -94,7 +96,7 @@ function ascending(values: readonly number[]): readonly number[] {
   return values.toSorted((a, b) => a - b);
 }
 
-/** The least of the ascending values that so large a share of them does not exceed. */
+/** Smallest value that is not exceeded by this share of the ascending values. */
 function percentile(sorted: readonly number[], share: number): number {
   return sorted[Math.max(Math.ceil(share * sorted.length) - 1, 0)] ?? 0;
 }

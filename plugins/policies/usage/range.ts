@@ -1,22 +1,22 @@
 import { GatewayError, parseDuration } from '../../../contract/index.ts';
 import { firstInstantOf, isTimeZone, wallAt } from '../kit/index.ts';
 
-/** Days, months and hours of a zone's wall clock, for reports. */
+/** Days, months and hours by a zone's wall clock, for reports. */
 
 const DAY_MS = 86_400_000;
 
-/** The first instant of the day that begins `days` days after the one that the wall clock shows. */
+/** First instant of the day `days` days after that of the wall clock. */
 export function startOfDay(zone: string, wall: number, days = 0): number {
   return firstInstantOf(zone, (Math.floor(wall / DAY_MS) + days) * DAY_MS);
 }
 
-/** The first instant of the month that begins `months` months after the one that the wall clock shows. */
+/** First instant of the month `months` months after that of the wall clock. */
 export function startOfMonth(zone: string, wall: number, months = 0): number {
   const date = new Date(wall);
   return firstInstantOf(zone, Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + months, 1));
 }
 
-/** `2026-11-01T02:30` with the zone's offset then, such as `+10:30`, or `Z`. */
+/** `2026-11-01T02:30` with the zone's offset at that time, such as `+10:30`, or `Z`. */
 export function formatHour(zone: string, instant: number): string {
   const wall = wallAt(zone, instant);
   const minutes = Math.round((wall - instant) / 60_000);
@@ -36,7 +36,7 @@ export interface Range {
   readonly zone: string;
 }
 
-/** The words that choose a range. Of `from`/`to`, `last` and `period` only one may be given. */
+/** Parameters that select a range. `from`/`to`, `last` and `period` exclude each other. */
 export interface RangeWords {
   readonly from?: string | undefined;
   readonly to?: string | undefined;
@@ -45,14 +45,14 @@ export interface RangeWords {
   readonly tz?: string | undefined;
 }
 
-/** The first instant of the week, which begins on Monday. */
+/** First instant of the week, which begins on Monday. */
 function startOfWeek(zone: string, wall: number, weeks = 0): number {
   return startOfDay(zone, wall, weeks * 7 - ((new Date(wall).getUTCDay() + 6) % 7));
 }
 
 type PeriodStart = (zone: string, wall: number) => number;
 
-/** Named periods: their first instant, and the first one that is no longer in them. */
+/** Named periods: their first instant, and the first one after them. */
 const PERIODS: Readonly<Record<string, readonly [PeriodStart, PeriodStart]>> = Object.freeze({
   today: [(zone, wall) => startOfDay(zone, wall), (zone, wall) => startOfDay(zone, wall, 1)],
   yesterday: [(zone, wall) => startOfDay(zone, wall, -1), (zone, wall) => startOfDay(zone, wall)],
@@ -66,14 +66,14 @@ const PERIODS: Readonly<Record<string, readonly [PeriodStart, PeriodStart]>> = O
 
 export const PERIOD_NAMES: readonly string[] = Object.freeze(Object.keys(PERIODS));
 
-/** Nothing was used before, and nobody asks for what is used later. */
+/** Earliest accepted time: usage before it does not exist. */
 const EARLIEST = Date.UTC(2000, 0, 1);
 const LATEST = Date.UTC(2100, 0, 1);
 
-/** How many days a range has when its beginning is not told. */
+/** Default length of a range in days. */
 const DEFAULT_DAYS = 30;
 
-/** Reads the words; throws a 400 that names the word for what is no range. Without any it is the last 30 days, today included. */
+/** Reads the parameters; throws a 400 that names an invalid one. Default: the last 30 days, today included. */
 export function readRange(words: RangeWords, now: number): Range {
   const zone = readZone(words.tz);
   const { from, to } = chooseRange(words, zone, now);
@@ -104,7 +104,7 @@ function chooseRange(
   if ([isBounded, last !== undefined, period !== undefined].filter(Boolean).length > 1)
     throw wrong(last === undefined ? 'period' : 'last', 'cannot be combined with another range.');
   const wall = wallAt(zone, now);
-  // What is settled in this very millisecond counts too.
+  // Includes calls settled in this very millisecond.
   if (last !== undefined) return { from: now - readLast(last, now), to: now + 1 };
   if (period !== undefined) {
     const [start, end] = (Object.hasOwn(PERIODS, period) ? PERIODS[period] : undefined) ?? [];
@@ -117,7 +117,7 @@ function chooseRange(
   return { from: start, to: end };
 }
 
-/** Of a day or more, from the beginning of an hour: hours are what is kept of calls for ever. */
+/** A range of a day or more begins at a full hour: only hourly sums are stored permanently. */
 function readLast(text: string, now: number): number {
   let duration: number;
   try {
@@ -133,7 +133,7 @@ const DAY = /^\d{4}-\d{2}-\d{2}$/;
 const MONTH = /^\d{4}-\d{2}$/;
 const INSTANT = /^(\d{4}-\d{2}-\d{2})T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(?:Z|[+-]\d{2}:\d{2})$/;
 
-/** An instant, or the first one of a day or month of the zone. */
+/** Parses an instant, or the first one of a day or month in the zone. */
 function readInstant(text: string, param: string, zone: string): number {
   if (DAY.test(text) || MONTH.test(text)) {
     const wall = Date.parse(text);
@@ -145,7 +145,7 @@ function readInstant(text: string, param: string, zone: string): number {
   throw wrong(param, 'must be a day (2026-11-01), a month (2026-11) or an instant (2026-11-01T08:00:00Z).');
 }
 
-/** Whether the calendar has this day or month. */
+/** True if the calendar has this day or month. */
 function isDay(text: string): boolean {
   const time = Date.parse(text);
   return !Number.isNaN(time) && new Date(time).toISOString().startsWith(text);
@@ -153,29 +153,29 @@ function isDay(text: string): boolean {
 
 export type TimeUnit = 'hour' | 'day' | 'month';
 
-/** The intervals of a report: `edges[i]` to `edges[i + 1]`, each with its name. */
+/** Intervals of a report: `edges[i]` to `edges[i + 1]`, each with its name. */
 interface Intervals {
   readonly edges: readonly number[];
   readonly names: readonly string[];
 }
 
-/** The most intervals of one report: an hour each for 41 days, a day each for more than two years. */
+/** Maximum intervals of one report: hours for 41 days, days for more than two years. */
 const MAX_INTERVALS = 1000;
 
 const NEXT: Readonly<Record<TimeUnit, (zone: string, at: number) => number>> = Object.freeze({
-  // An hour of the wall clock; where that is set forward or back within one, a shorter one.
+  // Hour of the wall clock; shorter if the clock changes within it.
   hour: (zone, at) => at + HOUR_MS - (wallAt(zone, at) % HOUR_MS),
   day: (zone, at) => firstAfter(at, (days) => startOfDay(zone, wallAt(zone, at), days)),
   month: (zone, at) => firstAfter(at, (months) => startOfMonth(zone, wallAt(zone, at), months)),
 });
 
-/** A clock that is set back over midnight shows the end of a day whose next one has begun already. */
+/** A clock set back over midnight shows the end of a day whose next one has already begun. */
 function firstAfter(at: number, start: (steps: number) => number): number {
   const next = start(1);
   return next > at ? next : start(2);
 }
 
-/** Cuts a range at the hours, days or months of its zone; the first and last interval may be parts of one. */
+/** Cuts a range at the hours, days or months of its zone; the first and last interval may be partial. */
 export function cutRange({ from, to, zone }: Range, unit: TimeUnit | undefined): Intervals {
   if (unit === undefined) return { edges: [from, to], names: [''] };
   const edges = [from];

@@ -1,7 +1,7 @@
 import { parseJson, type ReportDimension, type ReportRow, readArray } from '../../../contract/index.ts';
 import { type By, dimensionOf, isTimeUnit } from './dimensions.ts';
 
-/** What is summed of calls; money in nano-dollars. */
+/** Sums of calls; money in nano-dollars. */
 export interface Sums {
   readonly requests: number;
   readonly errors: number;
@@ -12,32 +12,32 @@ export interface Sums {
   readonly characters: number;
   readonly cost: bigint;
   readonly saved: bigint;
-  /** Requests whose units are an estimate. */
+  /** Requests with estimated units. */
   readonly estimated: number;
-  /** Requests whose price is not known, so that nothing was charged. */
+  /** Requests without a known price, for which nothing was charged. */
   readonly unpriced: number;
 }
 
-/** One row: a name for each word that the report is grouped by. */
+/** Row with a name for each word of `by`. */
 export interface UsageRow {
   readonly names: readonly string[];
-  /** The number of its interval of time. */
+  /** Number of its time interval. */
   readonly interval: number;
   readonly sums: Sums;
 }
 
-/** A report as a whole: `totals` counts each call once, whatever number of rows it stands in. */
+/** Complete report: `totals` counts each call once, even if it is in several rows. */
 export interface UsageReport {
   readonly rows: readonly UsageRow[];
   readonly totals: Sums;
-  /** Present for a report by tag. */
+  /** Present in a report by tag. */
   readonly shared?: SharedSums;
 }
 
-/** Calls that stand in more than one row, because they carry several tags. */
+/** Calls in more than one row because they have several tags. */
 export interface SharedSums {
   readonly calls: Sums;
-  /** What the rows together have above the totals. */
+  /** Excess of the rows' sum over the totals. */
   readonly repeated: Sums;
 }
 
@@ -46,15 +46,15 @@ const NOTHING: Sums = Object.freeze({
   ...{ characters: 0, cost: 0n, saved: 0n, estimated: 0, unpriced: 0 },
 });
 
-/** What stands where a call has no key, tag, session or account. */
+/** Placeholder for a missing key, tag, session or account. */
 export const NONE = '-';
 
-/** The store's dimensions that a report needs. */
+/** Store dimensions that a report needs. */
 export function dimensionsOf(by: readonly By[]): readonly ReportDimension[] {
   return by.flatMap((word) => dimensionOf(word) ?? []);
 }
 
-/** Makes the report of what the store summed; `intervals` are the names of the intervals of time. */
+/** Creates the report from the store's sums; `intervals` are the names of the time intervals. */
 export function makeReport(found: readonly ReportRow[], by: readonly By[], intervals: readonly string[]): UsageReport {
   const rows = new Map<string, UsageRow>();
   let totals = NOTHING;
@@ -86,7 +86,7 @@ function nameOf(word: By, row: ReportRow, tag: string, intervals: readonly strin
   return (dimension && row[dimension]) || NONE;
 }
 
-/** The tags of a group, each once: a call with several stands in the row of each. */
+/** Tags of a group without duplicates: a call with several tags is in the row of each. */
 function tagsOf({ tags = '[]' }: ReportRow): readonly string[] {
   const names = readArray(parseJson(tags)).filter((tag) => typeof tag === 'string');
   return names.length === 0 ? [NONE] : [...new Set(names)];

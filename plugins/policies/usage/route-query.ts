@@ -9,7 +9,7 @@ import { BY_WORDS } from './dimensions.ts';
 import { PERIOD_NAMES } from './range.ts';
 import { FILTERS, type FilterWord, MAX_LIMIT, MAX_WORD, type Words } from './words.ts';
 
-/** What the range words mean, for OpenAPI and help. */
+/** Descriptions of range parameters, for OpenAPI and help. */
 export const RANGE_WORDS = Object.freeze({
   from: 'Start: a day (2026-11-01), a month (2026-11) or an instant (2026-11-01T08:00:00Z).',
   to: 'End, exclusive: from=2026-11-01 with to=2026-11-02 is one day.',
@@ -28,7 +28,7 @@ const REPORT_WORDS = Object.freeze({
   after: '`next` of the previous page.',
 } as const);
 
-/** The query of a report that may choose calls by these words. */
+/** Query schema of a report that can be filtered by these words. */
 export function reportQuery(filters: readonly FilterWord[]): Schema {
   return querySchema({ ...RANGE_WORDS, ...REPORT_WORDS, ...descriptions(filters) });
 }
@@ -37,7 +37,7 @@ export function descriptions(filters: readonly FilterWord[]): Readonly<Record<st
   return Object.fromEntries(filters.map((word) => [word, FILTERS[word]]));
 }
 
-/** Words as a query takes them: texts, checked with a sentence each where they are read. */
+/** Query schema of words: texts, each validated with a message when it is read. */
 export function querySchema(words: Readonly<Record<string, string>>): Schema {
   const properties = Object.entries(words).map(([word, description]) => [
     word,
@@ -46,12 +46,12 @@ export function querySchema(words: Readonly<Record<string, string>>): Schema {
   return { type: 'object', additionalProperties: false, properties: Object.fromEntries(properties) };
 }
 
-/** The query as the validator saw it: of a name that came twice, the last one. */
+/** Query as seen by the validator: the last value of a repeated name. */
 export function wordsOf({ querystring }: Pick<RouteContext, 'querystring'>): Words {
   return Object.fromEntries(new URLSearchParams(querystring));
 }
 
-/** Holds a filter to what a caller may see: a key what it used itself, a token all of its account. */
+/** Restricts a filter to the caller's view: a key's own calls, or all of a token's account. */
 export function ownCalls({ credential, keyId, account }: Principal, filter: CallFilter): CallFilter {
   if (credential !== 'key' || keyId === undefined) return { ...filter, account };
   if (filter.key !== undefined && filter.key !== keyId)

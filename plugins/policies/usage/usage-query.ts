@@ -5,7 +5,7 @@ import { cutRange, type Range, readRange, readZone } from './range.ts';
 import { dimensionsOf, makeReport, type UsageReport, type UsageRow } from './report.ts';
 import { readChoice, readFilter, readLimit, type Words, wrongWord } from './words.ts';
 
-/** A report as it was asked for. */
+/** Parsed query for a report. */
 export interface UsageQuery {
   readonly range: Range;
   readonly by: readonly By[];
@@ -14,13 +14,13 @@ export interface UsageQuery {
   readonly limit: number;
   readonly after: ReturnType<typeof readCursor> | undefined;
   readonly format: 'json' | 'csv';
-  /** Whether each row says what its calls took. */
+  /** True if each row includes latencies. */
   readonly latency: boolean;
 }
 
 const DEFAULT_LIMIT = 100;
 
-/** Reads a report's words; throws a 400 that names the wrong one. */
+/** Reads the parameters of a report; throws a 400 that names an invalid one. */
 export function readUsageQuery(words: Words, now: number): UsageQuery {
   if (words['by'] !== undefined && words['group_by'] !== undefined)
     throw wrongWord('group_by', 'is the former name of "by"; remove one of them.');
@@ -48,15 +48,15 @@ export function readUsageQuery(words: Words, now: number): UsageQuery {
   };
 }
 
-/** A report with one page of its rows. */
+/** Report with one page of its rows. */
 export interface UsagePage extends UsageReport {
   readonly page: readonly UsageRow[];
   readonly next?: string;
-  /** Present where it was asked for. */
+  /** Present if requested. */
   readonly latencies?: Latencies;
 }
 
-/** Asks the store; the totals are of all rows, on every page. */
+/** Queries the store; totals cover all rows, on every page. */
 export async function runUsageQuery(ledger: Pick<Ledger, 'report' | 'calls'>, query: UsageQuery): Promise<UsagePage> {
   const { range, by, filter, sort } = query;
   const { edges, names } = cutRange(range, by.find(isTimeUnit));
@@ -68,10 +68,13 @@ export async function runUsageQuery(ledger: Pick<Ledger, 'report' | 'calls'>, qu
   return { ...report, rows, page, ...(latencies && { latencies }), ...(next !== undefined && { next }) };
 }
 
-/** How rows are ordered: by time and name, or the most expensive first. */
+/** Order of rows: by time and name, or the most expensive first. */
 export type Sort = 'name' | 'cost';
 
-/** Where a page ended: the range of the report, which words such as `last=30d` would move, and the last row's place. */
+/**
+ * End of a page: the range of the report, which relative words such as `last=30d` would move, and the position of the
+ * last row.
+ */
 interface Cursor {
   readonly from: number;
   readonly to: number;
@@ -91,7 +94,7 @@ function compareText(a: string, b: string): number {
   return a < b ? -1 : 1;
 }
 
-/** Compares rows in the order of the words; times by their instants, for an hour may come twice. */
+/** Compares rows in the order of the words; times by instant, since an hour may occur twice. */
 function comparePlaces(by: readonly By[], sort: Sort): (a: Place, b: Place) => number {
   return (a, b) => {
     if (sort === 'cost' && a.cost !== b.cost) return b.cost > a.cost ? 1 : -1;
@@ -108,7 +111,7 @@ export function sortRows(rows: readonly UsageRow[], by: readonly By[], sort: Sor
   return rows.toSorted((a, b) => compare(placeOf(a), placeOf(b)));
 }
 
-/** One page of sorted rows, and the cursor of the next one where there are more. */
+/** Page of sorted rows, with the cursor of the next one if there are more. */
 export function pageOf(
   sorted: readonly UsageRow[],
   {
@@ -130,7 +133,7 @@ function writeCursor({ from, to, interval, cost, names }: Cursor): string {
   return Buffer.from(JSON.stringify({ from, to, interval, cost: String(cost), names })).toString('base64url');
 }
 
-/** Longer than any that was given out. */
+/** Longer than any issued cursor. */
 const MAX_CURSOR = 8192;
 
 /** Reads a cursor of a report by these words; throws a 400 for anything else. */

@@ -1,9 +1,9 @@
 import { type CallFilter, GatewayError } from '../../../contract/index.ts';
 
-/** The words of a query or a command line, by name. */
+/** Parameters of a query or a command line, by name. */
 export type Words = Readonly<Record<string, string | undefined>>;
 
-/** The words that choose calls: what each is of a call, and how it is told. */
+/** Parameters that filter calls, with their descriptions. */
 export const FILTERS = Object.freeze({
   account: 'Calls charged to this account.',
   user: 'Calls of this user.',
@@ -19,10 +19,10 @@ export type FilterWord = keyof typeof FILTERS;
 
 export const FILTER_WORDS = Object.freeze(Object.keys(FILTERS) as FilterWord[]);
 
-/** The longest value of a word. */
+/** Longest value of a parameter. */
 export const MAX_WORD = 1000;
 
-/** Reads what chooses calls. */
+/** Reads a filter for calls. */
 export function readFilter(words: Words): CallFilter {
   const { account, user, key, tag, provider, model, operation, session } = words;
   if (tag !== undefined && !tag.includes('=')) throw wrongWord('tag', 'must be name=value, such as team=search.');
@@ -33,7 +33,7 @@ export function readFilter(words: Words): CallFilter {
   return Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined));
 }
 
-/** The public id of a key that was given by its prefix, or whole. */
+/** Public id of a key given by its prefix, or in full. */
 function keyId(text: string): string {
   return /^tg_([0-9A-Za-z]{12})(?:_|$)/.exec(text)?.[1] ?? text;
 }
@@ -47,7 +47,7 @@ export function readLimit(text: string | undefined, otherwise: number): number {
   throw wrongWord('limit', `must be a whole number from 1 to ${MAX_LIMIT}.`);
 }
 
-/** One of some words, or the first of them. */
+/** Reads one of several choices; default: the first. */
 export function readChoice<const T extends string>(
   words: Words,
   param: string,
@@ -64,7 +64,7 @@ export function wrongWord(param: string, reason: string): GatewayError {
   return new GatewayError('invalid_request', `"${param}" ${reason}`, { param });
 }
 
-/** The options of a command line that have a value. */
+/** Command line options with a value. */
 export function wordsOfOptions(options: Readonly<Record<string, string | boolean | undefined>>): Words {
   const words = Object.entries(options).flatMap(([name, value]) =>
     typeof value === 'string' ? [[name, value] as const] : [],

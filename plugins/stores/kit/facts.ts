@@ -1,5 +1,5 @@
 import type { CallAttempt, CallFacts, CallHook, CostPart, LedgerEntry } from '../../../contract/index.ts';
-import { CALL_FIELDS, FACT_NAMES, UNKNOWN_FACTS } from '../../policies/kit/index.ts';
+import { CALL_FIELDS, type CallFieldType, FACT_NAMES, UNKNOWN_FACTS } from '../../policies/kit/index.ts';
 import { digest, entryId } from './check.ts';
 
 /** The longest text that a record keeps whole. */
@@ -19,48 +19,66 @@ export function factText(text: string): string {
   return `${text.slice(0, CLIPPED).replace(/[\0\p{Surrogate}]/gu, '\u{fffd}')}~${digest(text)}`;
 }
 
+type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
+
 /** Facts as records have them: texts bounded, tags sorted and each once, numbers whole and not negative. Twice is as once. */
 export function cleanFacts(facts: CallFacts): CallFacts {
-  const clean = { ...UNKNOWN_FACTS };
-  for (const name of FACT_NAMES) put(clean, name, facts[name]);
+  const clean: Mutable<CallFacts> & Record<string, unknown> = { ...UNKNOWN_FACTS };
+  for (let at = 0; at < FACTS.length; at += 1) {
+    const field = FACTS[at];
+    const value = field && facts[field.name];
+    if (field && value !== undefined) clean[field.name as string] = field.clean ? field.clean(value) : value;
+  }
   return clean;
 }
 
-function put<N extends keyof CallFacts>(
-  clean: { -readonly [Name in keyof CallFacts]: CallFacts[Name] },
-  name: N,
-  value: CallFacts[N] | undefined,
-): void {
-  if (value === undefined) return;
-  const { type } = CALL_FIELDS[name];
-  let kept: unknown = value;
-  if (type === 'text') kept = factText(String(value));
-  else if (type === 'texts') kept = [...new Set((value as CallFacts['tags']).map(factText))].sort().slice(0, MAX_TAGS);
-  else if (type === 'units') {
-    const units: Record<string, number> = {};
-    for (const [unit, amount] of Object.entries(value as CallFacts['units']).slice(0, MAX_UNITS))
-      units[factText(unit)] = whole(amount);
-    kept = units;
-  } else if (type === 'parts') {
-    const parts: CostPart[] = [];
-    for (const { unit, quantity, usd } of (value as readonly CostPart[]).slice(0, MAX_UNITS))
-      parts.push({ unit: factText(unit), quantity: Math.max(quantity, 0) || 0, usd });
-    kept = parts;
-  } else if (type === 'attempts') kept = (value as CallFacts['attempts']).slice(0, MAX_ATTEMPTS).map(cleanAttempt);
-  else if (type === 'hooks') kept = (value as readonly CallHook[]).slice(0, MAX_HOOKS).map(cleanHook);
-  else if (type !== 'flag') kept = whole(value);
-  clean[name] = kept as CallFacts[N];
+/** How a fact of a type is made clean; absent for those that are as they are. */
+const CLEANERS: Readonly<Partial<Record<CallFieldType, (value: never) => unknown>>> = Object.freeze({
+  text: (value: unknown) => factText(String(value)),
+  texts: (texts: readonly string[]) =>
+    texts.length === 0 ? NO_TEXTS : [...new Set(texts.map(factText))].sort().slice(0, MAX_TAGS),
+  units: cleanUnits,
+  parts: (parts: readonly CostPart[]) => parts.slice(0, MAX_UNITS).map(cleanPart),
+  attempts: (attempts: readonly CallAttempt[]) => attempts.slice(0, MAX_ATTEMPTS).map(cleanAttempt),
+  hooks: (hooks: readonly CallHook[]) => hooks.slice(0, MAX_HOOKS).map(cleanHook),
+  count: whole,
+  ms: whole,
+  time: whole,
+  usd: whole,
+});
+
+const NO_TEXTS: readonly string[] = Object.freeze([]);
+
+/** All facts, with what makes each clean. */
+const FACTS = Object.freeze(
+  FACT_NAMES.map((name) => ({
+    name,
+    clean: CLEANERS[CALL_FIELDS[name].type] as ((value: unknown) => unknown) | undefined,
+  })),
+);
+
+function cleanUnits(units: CallFacts['units']): CallFacts['units'] {
+  const clean: Record<string, number> = {};
+  let count = 0;
+  for (const unit in units) {
+    count += 1;
+    if (count > MAX_UNITS) break;
+    clean[factText(unit)] = whole(units[unit]);
+  }
+  return clean;
+}
+
+function cleanPart({ unit, quantity, usd }: CostPart): CostPart {
+  return { unit: factText(unit), quantity: Math.max(quantity, 0) || 0, usd };
 }
 
 function cleanAttempt({ target, key, status, class: kind, reason, ms }: CallAttempt): CallAttempt {
-  return {
-    target: factText(target),
-    ms: whole(ms),
-    ...(key !== undefined && { key: factText(key) }),
-    ...(status !== undefined && { status: whole(status) }),
-    ...(kind !== undefined && { class: kind }),
-    ...(reason !== undefined && { reason: factText(reason) }),
-  };
+  const clean: Mutable<CallAttempt> = { target: factText(target), ms: whole(ms) };
+  if (key !== undefined) clean.key = factText(key);
+  if (status !== undefined) clean.status = whole(status);
+  if (kind !== undefined) clean.class = kind;
+  if (reason !== undefined) clean.reason = factText(reason);
+  return clean;
 }
 
 function cleanHook({ plugin, hook, action, ms }: CallHook): CallHook {
@@ -95,12 +113,20 @@ export function expiredFacts(facts: CallFacts): CallFacts {
 
 /** Facts of a reservation as JSON for {@link readFacts}, without those that nothing is known of yet. */
 export function packPlanned(facts: CallFacts): string {
+  return JSON.stringify(plannedFacts(facts));
+}
+
+/** Facts of a reservation; undefined where nothing is known yet. */
+export function plannedFacts(facts: CallFacts): object {
   // A copy of one shape: JSON leaves out what is undefined.
   const packed: Record<string, unknown> = { ...facts };
   if (facts.tags.length === 0) packed['tags'] = undefined;
   if (facts.attempts.length === 0) packed['attempts'] = undefined;
-  for (const name of PLAIN_FACTS) if (packed[name] === UNKNOWN_FACTS[name]) packed[name] = undefined;
-  return JSON.stringify(packed);
+  for (let at = 0; at < PLAIN_FACTS.length; at += 1) {
+    const name = PLAIN_FACTS[at];
+    if (name && packed[name] === UNKNOWN_FACTS[name]) packed[name] = undefined;
+  }
+  return packed;
 }
 
 /** Facts that a call has whether or not they are known, and that are no lists. */
@@ -116,10 +142,10 @@ const PLAIN_FACTS = Object.freeze([
 export function readFacts(text: unknown): CallFacts {
   try {
     const found = JSON.parse(String(text)) as Partial<CallFacts> | null;
-    const facts = { ...UNKNOWN_FACTS };
+    const facts: Mutable<CallFacts> & Record<string, unknown> = { ...UNKNOWN_FACTS };
     for (const name of FACT_NAMES)
-      if (isLike(found?.[name], UNKNOWN_FACTS[name] ?? '')) put(facts, name, found?.[name]);
-    return facts;
+      if (isLike(found?.[name], UNKNOWN_FACTS[name] ?? '')) facts[name as string] = found?.[name];
+    return cleanFacts(facts);
   } catch {
     return UNKNOWN_FACTS;
   }

@@ -22,8 +22,13 @@ export interface GuardOptions {
 export interface Guard {
   /** Probes for the first time; resolves with why the server is away, or undefined when it is there. Never rejects. */
   start(): Promise<unknown>;
-  /** Runs an operation within its bound, or refuses it at once while the server is away. */
-  run<T>(operation: () => Promise<T>): Promise<T>;
+  /**
+   * Runs an operation within its bound, or refuses it at once while the server is away. While a broken connection is replaced, it waits
+   * for that. One that is repeatable runs once more when its connection breaks.
+   */
+  run<T>(operation: () => Promise<T>, isRepeatable?: boolean): Promise<T>;
+  /** Resolves with whether a broken connection was the reason of an error of `run`, and has been replaced in time. */
+  reconnected(error: unknown): Promise<boolean>;
   /** Refuses everything until a probe succeeds. */
   trip(cause: unknown): void;
   close(): void;
@@ -45,6 +50,10 @@ class Breaker implements Guard {
   #state: 'away' | 'here' | 'closed' = 'away';
   #timer: NodeJS.Timeout | undefined;
   #isProbing = false;
+  /** Number of probes that succeeded: an operation that began before the last one says nothing of the connection that is there now. */
+  #connections = 0;
+  /** Whether a connection that broke was replaced, by the first probe after it. */
+  #reconnection: Promise<boolean> = Promise.resolve(false);
   #isStarted = false;
   #refusal: GatewayError | undefined;
 
@@ -58,33 +67,63 @@ class Breaker implements Guard {
     return failure;
   }
 
-  async run<T>(operation: () => Promise<T>): Promise<T> {
-    const { kind, timeoutMs, isOutage, explain } = this.#options;
+  async run<T>(operation: () => Promise<T>, isRepeatable = false): Promise<T> {
+    const { timeoutMs } = this.#options;
+    const startedMs = performance.now();
+    if (this.#state === 'away') await this.#reconnection;
+    try {
+      return await this.#runOnce(operation, timeoutMs);
+    } catch (error) {
+      if (!isRepeatable || !(await this.reconnected(error))) throw error;
+      const leftMs = timeoutMs - (performance.now() - startedMs);
+      if (leftMs <= 0) throw error;
+      return await this.#runOnce(operation, leftMs);
+    }
+  }
+
+  async #runOnce<T>(operation: () => Promise<T>, boundMs: number): Promise<T> {
+    const { kind, isOutage, explain } = this.#options;
     if (this.#state === 'closed') throw storeClosed();
     if (this.#state === 'away') {
       throw this.#refusal === undefined
         ? storeUnavailable(`The ${kind} store does not answer.`)
         : storeRefused(this.#refusal.message, this.#refusal);
     }
+    const connection = this.#connections;
     try {
-      return await within(timeoutMs, operation());
+      return await within(boundMs, operation());
     } catch (error) {
+      const isCurrent = connection === this.#connections;
       if (error instanceof NoResponse) {
         const late = storeUnavailable(`The ${kind} store did not answer in time.`);
-        this.trip(late);
+        if (isCurrent) this.#open(late);
         throw late;
       }
-      if (isOutage(error)) this.trip(error);
+      if (isCurrent && isOutage(error)) this.trip(error);
       throw asUnavailable(explain?.(error) ?? `The ${kind} store refused or broke off the operation.`, error);
     }
   }
 
+  async reconnected(error: unknown): Promise<boolean> {
+    const { cause } = error as Error;
+    return cause !== undefined && this.#options.isOutage(cause) && (await this.#reconnection);
+  }
+
   trip(cause: unknown): void {
+    const probed = this.#open(cause);
+    if (!probed) return;
+    const isHere = (): boolean => this.#state === 'here';
+    this.#reconnection = within(this.#options.timeoutMs, probed).then(isHere, isHere);
+  }
+
+  /** Refuses operations until a probe succeeds; returns the first probe, undefined where the server is away already. */
+  #open(cause: unknown): Promise<unknown> | undefined {
     const { kind, log } = this.#options;
-    if (this.#state !== 'here') return;
+    if (this.#state !== 'here') return undefined;
     this.#state = 'away';
+    this.#reconnection = Promise.resolve(false);
     log?.error({ store: kind, err: cause }, 'the store is away: everything that needs it is refused until it answers');
-    if (!this.#isProbing) void this.#probe(FIRST_PAUSE_MS);
+    return this.#isProbing ? undefined : this.#probe(FIRST_PAUSE_MS);
   }
 
   close(): void {
@@ -104,6 +143,7 @@ class Breaker implements Guard {
     this.#noteRefusal(isGatewayError(failure) ? failure : undefined);
     if (failure === undefined) {
       this.#state = 'here';
+      this.#connections += 1;
       log?.info({ store: kind }, 'the store answers');
     } else {
       this.#timer = setTimeout(() => void this.#probe(Math.min(pauseMs * 2, LONGEST_PAUSE_MS)), pauseMs);

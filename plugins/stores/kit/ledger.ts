@@ -33,7 +33,7 @@ export interface LedgerKeys {
   readonly kind: LedgerEntry['kind'];
   readonly ref: string;
   /** Undefined means those that the held or swept request names. */
-  readonly budgets?: readonly string[];
+  readonly budgets?: readonly string[] | undefined;
 }
 
 /** What is spent of a budget and held in it, over all accounts. */
@@ -122,15 +122,14 @@ export function createLedgerChanges({
   return {
     reserve(reservation) {
       const { account, requestId, budgets = [] } = reservation;
-      const ids: string[] = [];
-      for (const { id } of budgets) ids.push(storeKey(id));
-      const keys = { ...keysOf('charge', account, requestId), budgets: ids };
+      const ids = budgets.map(({ id }) => storeKey(id));
+      const keys = keysOf('charge', account, requestId, ids);
       return transact('ledger.reserve', keys, (rows) => reserve(rows, reservation, ids));
     },
-    settle: ({ account, requestId, ...ending }) =>
-      transact('ledger.settle', keysOf('charge', account, requestId), (rows, now) => {
-        if (!Number.isSafeInteger(ending.amount) || ending.amount < 0) throw noAmount();
-        return end(rows, ending, now);
+    settle: (settlement) =>
+      transact('ledger.settle', keysOf('charge', settlement.account, settlement.requestId), (rows, now) => {
+        if (!Number.isSafeInteger(settlement.amount) || settlement.amount < 0) throw noAmount();
+        return end(rows, settlement, now);
       }),
     release: (account, requestId, facts, at = Date.now()) =>
       transact('ledger.release', keysOf('charge', account, requestId), (rows, now) =>
@@ -152,8 +151,8 @@ export function createLedgerChanges({
   };
 }
 
-function keysOf(kind: LedgerKeys['kind'], name: string, ref: string): LedgerKeys {
-  return { account: storeKey(name), name, kind, ref: storeKey(ref) };
+function keysOf(kind: LedgerKeys['kind'], name: string, ref: string, budgets?: readonly string[]): LedgerKeys {
+  return { account: storeKey(name), name, kind, ref: storeKey(ref), budgets };
 }
 
 /** One text for a request or credit; no store key holds a NUL. */
@@ -163,6 +162,8 @@ export function requestKey({ account, kind, ref }: Pick<LedgerKeys, 'account' | 
 
 /** The sums of an account that was never used. */
 export const NEW_ACCOUNT: AccountBalance = Object.freeze({ balance: 0, held: 0, spent: 0, credited: 0, updatedAt: 0 });
+
+const NEW_BUDGET = Object.freeze({ spent: 0, held: 0 });
 
 /** Holds the estimate in the account and in all budgets, or nothing in any of them. */
 function reserve(rows: LedgerRows, reservation: Reservation, ids: readonly string[]): LedgerChange<ReserveResult> {
@@ -194,9 +195,10 @@ function findRefusal(
   const { account = NEW_ACCOUNT } = rows;
   if (amount > 0 && account.spent + account.held + amount > MOST_MONEY) throw spentTooMuch();
   if (account.balance - account.held - amount < floor) return { outcome: 'insufficient' };
-  for (const [at, { limit }] of budgets.entries()) {
+  for (let at = 0; at < budgets.length; at += 1) {
     const used = usedOf(rows.budgets[at]);
-    if (used + amount > Math.min(limit, MOST_MONEY)) return { outcome: 'over_budget', budget: at, used };
+    if (used + amount > Math.min(budgets[at]?.limit ?? 0, MOST_MONEY))
+      return { outcome: 'over_budget', budget: at, used };
   }
   return undefined;
 }
@@ -214,13 +216,11 @@ function hold(
   told: number | undefined,
 ): LedgerChange<ReserveResult> {
   const { account = NEW_ACCOUNT } = rows;
-  const budgets: BudgetRow[] = [];
-  const used: number[] = [];
-  for (const [at, { until }] of limits.entries()) {
-    const known = rows.budgets[at] ?? { id: ids[at] ?? '', spent: 0, held: 0, until };
-    budgets.push({ ...known, held: known.held + amount });
-    used.push(usedOf(known) + amount);
-  }
+  const budgets = limits.map((limit, at): BudgetRow => {
+    const { id, spent, held, until } = rows.budgets[at] ?? { ...NEW_BUDGET, id: ids[at] ?? '', until: limit.until };
+    return { id, spent, held: held + amount, until };
+  });
+  const used = budgets.map(usedOf);
   return {
     result: told === undefined ? { outcome: 'held', used } : { outcome: 'held', used, amount: told },
     account: { ...account, held: account.held + amount },
@@ -317,8 +317,9 @@ function spendBudgets(
   for (const budget of budgets) {
     // Its period is long over, and it is deleted.
     if (!budget) continue;
-    const spent = budget.spent - back + (free.includes(budget.id) ? 0 : cost);
-    rows.push({ ...budget, spent, held: budget.held - held });
+    const { id, until } = budget;
+    const spent = budget.spent - back + (free.includes(id) ? 0 : cost);
+    rows.push({ id, spent, held: budget.held - held, until });
   }
   return rows;
 }

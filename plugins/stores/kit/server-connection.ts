@@ -39,9 +39,12 @@ export interface ServerDriver<Client> {
 
 /** One client at a time, replaced when it hangs or breaks. */
 export interface ServerConnection<Client> {
+  /** For operations that may be repeated: one whose connection breaks runs once more. */
   run<T>(operation: (client: Client) => Promise<T>): Promise<T>;
   /** For operations that change something: the server is to refuse them after `deadline`, a time of its own clock. */
   runInTime<T>(operation: (client: Client, deadline: number) => Promise<T>): Promise<T>;
+  /** Resolves with whether a broken connection was the reason of an error, and has been replaced: what was written is not known. */
+  reconnected(error: unknown): Promise<boolean>;
   /** The server's time as far as it is known here, in Unix milliseconds. */
   now(): number;
   health(): Promise<void>;
@@ -103,11 +106,12 @@ export async function connectServer<Client>(
     if (last !== undefined) await within(timeoutMs, driver.close(last)).catch(() => driver.destroy(last));
   };
   return {
-    run: (operation) => guard.run(async () => operation(current())),
+    run: (operation) => guard.run(async () => operation(current()), true),
     runInTime: (operation) => {
       const send = async (deadline: number) => operation(current(), deadline);
       return guard.run(() => sendInTime(clock, timeoutMs, send, driver.findLateTime));
     },
+    reconnected: (error) => guard.reconnected(error),
     now: clock.now,
     health: async () => {
       await guard.run(async () => greet(current()));

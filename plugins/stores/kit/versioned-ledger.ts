@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { AccountBalance, LedgerEntry } from '../../../contract/index.ts';
 import { type Dimensions, dimensionsOf, hourOf, negated, type Sums, sumsOf } from './call-rows.ts';
 import { CORRECTABLE_MS, storeKey, whole } from './check.ts';
-import { factText, readFacts } from './facts.ts';
+import { factText, plannedFacts, readFacts } from './facts.ts';
 import { storeUnavailable, unreadable } from './failure.ts';
 import type {
   BudgetRow,
@@ -79,6 +79,8 @@ export interface VersionedRows {
   readonly timeoutMs: number;
   /** The store's time, in Unix milliseconds. */
   now(): number;
+  /** Resolves with whether a broken connection was the reason of an error, and has been replaced. */
+  reconnected(error: unknown): Promise<boolean>;
   /** The rows that are there, as of one moment. */
   read(ids: readonly string[]): Promise<readonly StoredRow[]>;
   /**
@@ -102,8 +104,14 @@ interface Known {
   readonly row: Row | Error | undefined;
 }
 
-interface Job {
+/** The rows of a change. */
+interface Place {
   readonly keys: LedgerKeys;
+  readonly accountId: string;
+  readonly requestId: string;
+}
+
+interface Job extends Place {
   /** Runs the change on a draft; returns what resolves its promise, for after the commit. */
   readonly run: (draft: Draft, now: number) => () => void;
   readonly reject: (error: unknown) => void;
@@ -154,12 +162,13 @@ export function createVersionedLedger(store: VersionedRows): LedgerTables['trans
         reject(storeUnavailable(`The ${store.kind} store cannot keep up: too many changes wait.`));
         return;
       }
+      const place = { keys, accountId: accountRowId(keys.account), requestId: requestRowId(keys) };
       const run = (draft: Draft, now: number): (() => void) => {
-        const made = change(draft.read(keys), now);
-        draft.write(keys, made);
+        const made = change(draft.read(place), now);
+        draft.write(place, made);
         return () => resolve(made.result);
       };
-      queue.push({ keys, run, reject, since: performance.now(), isDoubtful: false });
+      queue.push({ ...place, run, reject, since: performance.now(), isDoubtful: false });
       if (isBusy) return;
       isBusy = true;
       // All that this turn asks for.
@@ -168,17 +177,31 @@ export function createVersionedLedger(store: VersionedRows): LedgerTables['trans
 }
 
 function forget(known: Map<string, Known>, jobs: readonly Job[]): void {
-  for (const id of jobs.flatMap(({ keys }) => idsOf(known, keys))) known.delete(id);
+  for (const id of jobs.flatMap((job) => idsOf(known, job))) known.delete(id);
 }
 
-/** Settles all jobs in one transaction, tried as often as there is time. Rejects when the store does not take it. */
+/** A commit whose connection broke: it may have been written, or may be in a moment. */
+interface LostCommit {
+  readonly version: string;
+  readonly resolvers: readonly (() => void)[];
+}
+
+/**
+ * Settles all jobs in one transaction, tried as often as there is time, and once more when the connection broke: the versions of the
+ * rows say whether it was written. Rejects when the store does not take it.
+ */
 async function settle(store: VersionedRows, known: Map<string, Known>, all: readonly Job[]): Promise<void> {
   let jobs = all;
+  let lost: LostCommit | undefined;
   const doubtful: Job[] = [];
   for (let attempt = 0; ; attempt++) {
     jobs = refuseLate(store, jobs);
     if (jobs.length === 0) break;
-    await load(store, known, jobs);
+    await load(store, known, jobs, lost === undefined);
+    if (lost && isWritten(known, lost, jobs)) {
+      for (const resolve of lost.resolvers) resolve();
+      break;
+    }
     const draft = new Draft(known);
     const now = store.now();
     const resolvers: (() => void)[] = [];
@@ -195,19 +218,30 @@ async function settle(store: VersionedRows, known: Map<string, Known>, all: read
     });
     if (jobs.length === 0) break;
     const changes = draft.pack();
-    const newer = await store.commit(changes);
-    if (!newer) {
-      draft.remember(changes.version);
-      for (const resolve of resolvers) resolve();
-      break;
+    try {
+      const newer = await store.commit(changes);
+      if (!newer) {
+        draft.remember(changes.version);
+        for (const resolve of resolvers) resolve();
+        break;
+      }
+      note(known, [...changes.expected.keys()], newer);
+    } catch (error) {
+      if (lost || !(await store.reconnected(error))) throw error;
+      lost = { version: changes.version, resolvers };
+      forget(known, jobs);
     }
-    note(known, [...changes.expected.keys()], newer);
     if (attempt > 0) await pause(Math.random() * Math.min(LONGEST_PAUSE_MS, 2 ** attempt));
   }
   if (doubtful.length === 0) return;
   forget(known, doubtful);
   for (const job of doubtful) job.isDoubtful = true;
   await settle(store, known, doubtful);
+}
+
+/** Whether a commit was written: each change that writes anything writes its request. */
+function isWritten(known: ReadonlyMap<string, Known>, { version }: LostCommit, jobs: readonly Job[]): boolean {
+  return jobs.some(({ requestId }) => known.get(requestId)?.version === version);
 }
 
 function refuseLate({ kind, timeoutMs }: VersionedRows, jobs: readonly Job[]): readonly Job[] {
@@ -219,16 +253,23 @@ function refuseLate({ kind, timeoutMs }: VersionedRows, jobs: readonly Job[]): r
   });
 }
 
-/** Reads the rows that are not known: the budgets of a request are known when it is. */
-async function load(store: VersionedRows, known: Map<string, Known>, jobs: readonly Job[]): Promise<void> {
+/**
+ * Reads the rows that are not known: the budgets of a request are known when it is. A reservation or a credit is almost always the first
+ * of its id; with `doesPresume` its request is taken for absent.
+ */
+async function load(
+  store: VersionedRows,
+  known: Map<string, Known>,
+  jobs: readonly Job[],
+  doesPresume: boolean,
+): Promise<void> {
   for (;;) {
     const unknown = new Set<string>();
-    for (const { keys, isDoubtful } of jobs) {
-      const request = requestRowId(keys);
-      // A reservation or a credit is almost always the first of its id.
-      const isPresumedNew = (keys.budgets || keys.kind === 'credit') && !isDoubtful;
-      if (isPresumedNew && !known.has(request)) known.set(request, NOT_THERE);
-      for (const id of idsOf(known, keys)) if (!known.has(id)) unknown.add(id);
+    for (const job of jobs) {
+      const { keys, requestId, isDoubtful } = job;
+      const isPresumedNew = (keys.budgets || keys.kind === 'credit') && !isDoubtful && doesPresume;
+      if (isPresumedNew && !known.has(requestId)) known.set(requestId, NOT_THERE);
+      for (const id of idsOf(known, job)) if (!known.has(id)) unknown.add(id);
     }
     if (unknown.size === 0) return;
     const ids = [...unknown];
@@ -248,9 +289,8 @@ function note(known: Map<string, Known>, ids: readonly string[], found: readonly
 }
 
 /** The rows of a change, as far as they are known. */
-function idsOf(known: ReadonlyMap<string, Known>, keys: LedgerKeys): readonly string[] {
-  const request = requestRowId(keys);
-  return [accountRowId(keys.account), request, ...budgetIdsOf(keys, known.get(request)?.row).map(budgetRowId)];
+function idsOf(known: ReadonlyMap<string, Known>, { keys, accountId, requestId }: Place): readonly string[] {
+  return [accountId, requestId, ...budgetIdsOf(keys, known.get(requestId)?.row).map(budgetRowId)];
 }
 
 function budgetIdsOf({ budgets }: LedgerKeys, request: Row | Error | undefined): readonly string[] {
@@ -272,22 +312,22 @@ class Draft {
     this.#known = known;
   }
 
-  read(keys: LedgerKeys): LedgerRows {
-    const account = this.#row(accountRowId(keys.account)) as AccountLine | undefined;
-    const request = this.#row(requestRowId(keys)) as RequestRow | undefined;
+  read({ keys, accountId, requestId }: Place): LedgerRows {
+    const account = this.#row(accountId) as AccountLine | undefined;
+    const request = this.#row(requestId) as RequestRow | undefined;
     const budgets = budgetIdsOf(keys, request).map((id) => this.#row(budgetRowId(id)) as BudgetRow | undefined);
     return { account, request, budgets };
   }
 
-  write(keys: LedgerKeys, { account: sums, request, budgets = [], entry, record }: LedgerChange<unknown>): void {
+  write({ keys, accountId, requestId }: Place, change: LedgerChange<unknown>): void {
+    const { account: sums, request, budgets = [], entry, record } = change;
     const { account, name, ref } = keys;
     for (const budget of budgets) this.#rows.set(budgetRowId(budget.id), budget);
-    if (request) this.#rows.set(requestRowId(keys), request);
+    if (request) this.#rows.set(requestId, request);
     if (sums) {
-      const id = accountRowId(account);
-      const before = this.#row(id) as AccountLine | undefined;
+      const before = this.#row(accountId) as AccountLine | undefined;
       const lastEntry = (before?.lastEntry ?? 0) + Number(entry !== undefined);
-      this.#rows.set(id, { ...sums, name: before?.name ?? name, lastEntry });
+      this.#rows.set(accountId, { ...sums, name: before?.name ?? name, lastEntry });
       if (entry) this.#entries.push({ ...entry, account, name, ref, n: lastEntry, balance: sums.balance });
     }
     if (record) this.#record({ ...record, account, name, ref });
@@ -304,7 +344,8 @@ class Draft {
 
   #record(record: WrittenRecord): void {
     const { account, name, ref, facts, cost, countedAt, before } = record;
-    const key = JSON.stringify([account, ref]);
+    // No store key holds a NUL.
+    const key = `${account}\0${ref}`;
     const isNew = this.#records.get(key)?.before === undefined && this.#records.has(key);
     const { before: _, ...fresh } = record;
     // One that was written in this transaction is not there yet.
@@ -316,7 +357,8 @@ class Draft {
 
   #count(at: number, dimensions: Dimensions, sums: Sums): void {
     const hour = hourOf(at);
-    const key = JSON.stringify([hour, ...dimensions]);
+    // No text of a record holds a NUL.
+    const key = `${hour}\0${dimensions.join('\0')}`;
     const counted = this.#rollup.get(key)?.sums;
     const total = counted ? counted.map((sum, place) => sum + (sums[place] ?? 0)) : sums;
     this.#rollup.set(key, { hour, dimensions, sums: total });
@@ -388,7 +430,16 @@ export function pack(id: string, row: Row): WrittenRow {
   }
   if (row.state === 'ended') return { id, text: JSON.stringify({ state: 'ended' }), until: row.until, due: undefined };
   const { state, amount, budgets, facts, until, sweptAt, countedAt } = row;
-  const text = JSON.stringify({ state, amount, budgets, facts, until, swept_at: sweptAt, counted_at: countedAt });
+  const planned = plannedFacts(facts);
+  const text = JSON.stringify({
+    state,
+    amount,
+    budgets,
+    facts: planned,
+    until,
+    swept_at: sweptAt,
+    counted_at: countedAt,
+  });
   return state === 'held' ? { id, text, until: undefined, due: until } : { id, text, until, due: undefined };
 }
 

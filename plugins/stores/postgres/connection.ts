@@ -8,8 +8,8 @@ import {
   type ServerDriver,
   type ServerOptions,
 } from '../kit/server-connection.ts';
-import { FUNCTIONS, LATE, UNREADABLE } from './functions.ts';
-import { SCHEMA, VERSION } from './schema.ts';
+import { FUNCTIONS, FUNCTIONS_FOR_6, LATE, UNREADABLE } from './functions.ts';
+import { OLDEST_VERSION, SCHEMA, VERSION } from './schema.ts';
 
 export type Row = Readonly<Record<string, unknown>>;
 export type Value = string | number | null | readonly (string | number | null)[];
@@ -21,7 +21,7 @@ interface ConnectionOptions extends ServerOptions {
 }
 
 /** A pool of connections that is replaced when the server was away. */
-export interface Connection extends Pick<ServerConnection<Pool>, 'now' | 'health' | 'close'> {
+export interface Connection extends Pick<ServerConnection<Pool>, 'reconnected' | 'now' | 'health' | 'close'> {
   /** Runs a query that only reads; the statement is prepared under its name, once per connection, or each time without one. */
   read(name: string, text: string, values: readonly Value[]): Promise<readonly Row[]>;
   /** Calls a function of the schema that changes something; it does nothing when it arrives after its bound. */
@@ -54,6 +54,7 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
         return rows[0] ?? {};
       });
     },
+    reconnected: server.reconnected,
     now: server.now,
     health: server.health,
     close: server.close,
@@ -105,8 +106,8 @@ export const FIND_META = "SELECT to_regclass('tollgate.meta') IS NOT NULL AS fou
 export const FIND_VERSION = "SELECT value FROM tollgate.meta WHERE name = 'version'";
 
 /**
- * Makes the schema in one transaction, unless it is there; a second starter waits for the first. One of another version
- * stays as it is: the transaction fails.
+ * Makes the schema in one transaction, or migrates the version before, unless it is there; a second starter waits for the first.
+ * One of another version stays as it is: the transaction fails.
  */
 async function makeSchema(pool: Pool): Promise<void> {
   const known = await pool.query({ text: FIND_META }).then(({ rows }) => rows[0]?.['found']);
@@ -119,11 +120,11 @@ async function makeSchema(pool: Pool): Promise<void> {
       CREATE TABLE IF NOT EXISTS tollgate.meta (name text PRIMARY KEY, value text NOT NULL);
       INSERT INTO tollgate.meta VALUES ('epoch', '${randomUUID()}') ON CONFLICT DO NOTHING;
       DO $check$ DECLARE found text := (SELECT value FROM tollgate.meta WHERE name = 'version'); BEGIN
-        IF found::int <> ${VERSION} THEN
+        IF found::int NOT BETWEEN ${OLDEST_VERSION} AND ${VERSION} THEN
           RAISE EXCEPTION 'unreadable version' USING ERRCODE = '${UNREADABLE}', DETAIL = found;
         END IF;
       END $check$;
-      ${SCHEMA} ${FUNCTIONS}
+      ${SCHEMA} ${FUNCTIONS} ${version === undefined ? '' : FUNCTIONS_FOR_6}
       INSERT INTO tollgate.meta VALUES ('version', '${VERSION}') ON CONFLICT (name) DO UPDATE SET value = excluded.value;
       COMMIT; SET statement_timeout = DEFAULT;`,
   });

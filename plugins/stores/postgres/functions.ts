@@ -9,6 +9,12 @@ export const UNREADABLE = 'TG002';
 /** The SQLSTATE of changes that others came before. */
 export const CONFLICT = 'TG003';
 
+/** An arbitrary number: the transaction that moves rows of the journal has this lock. */
+export const MOVE_LOCK = 7_070_655_084;
+/** Rows of the journal that one transaction moves, fewer when they have more bytes than these. */
+const ROWS_AT_ONCE = 50;
+const BYTES_AT_ONCE = 1_000_000;
+
 const SUMS_ADDED = SUM_NAMES.map((name) => `${name} = r.${name} + excluded.${name}`).join(', ');
 const CALL_COLUMNS =
   'account ref at counted_at name user_id key tags operation provider model request_id session outcome sums facts'.split(
@@ -24,10 +30,10 @@ BEGIN
   IF now_ms > deadline THEN RAISE EXCEPTION 'late' USING ERRCODE = '${LATE}', DETAIL = floor(now_ms)::bigint::text; END IF;
 END $$;
 
--- Writes changes of the ledger while all rows are of the versions that they were decided by ('' for one that is not there).
--- NULL when they are written; else the rows as they are.
+-- Writes rows of the ledger while all rows are of the versions that they were decided by ('' for one that is not there), and appends
+-- the ends of calls to the journal. NULL when they are written; else the rows as they are.
 CREATE OR REPLACE FUNCTION tollgate.change_ledger(deadline double precision, schema_ text, ids text[], versions text[],
-  version_ text, changes jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
+  version_ text, rows_ jsonb, ends_ text) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE found_version text := (SELECT value FROM tollgate.meta WHERE name = 'version'); there bigint; same bigint; written bigint;
 BEGIN
   PERFORM tollgate.in_time(deadline);
@@ -40,31 +46,53 @@ BEGIN
       FROM tollgate.ledger WHERE id = ANY (ids));
   END IF;
   INSERT INTO tollgate.ledger AS l (id, version, row, due, until)
-    SELECT id, version_, "text", due, until FROM jsonb_to_recordset(changes -> 'rows')
+    SELECT id, version_, "text", due, until FROM jsonb_to_recordset(rows_)
       AS r (id text, "text" text, due bigint, until bigint) ORDER BY id COLLATE "C"
     ON CONFLICT (id) DO UPDATE SET version = excluded.version, row = excluded.row, due = excluded.due, until = excluded.until
     WHERE l.version = ANY (versions);
   GET DIAGNOSTICS written = ROW_COUNT;
   -- Somebody made one that was not there in this moment.
-  IF written <> jsonb_array_length(changes -> 'rows') THEN RAISE EXCEPTION 'conflict' USING ERRCODE = '${CONFLICT}'; END IF;
-  IF changes ? 'entries' THEN
-    INSERT INTO tollgate.entries SELECT * FROM jsonb_populate_recordset(NULL::tollgate.entries, changes -> 'entries');
-  END IF;
-  IF changes ? 'calls' THEN
-    INSERT INTO tollgate.calls (${CALL})
-      SELECT ${CALL} FROM jsonb_populate_recordset(NULL::tollgate.calls, changes -> 'calls')
-      ON CONFLICT (account, ref) DO UPDATE SET ${CALL_COLUMNS.map((name) => `${name} = excluded.${name}`).join(', ')};
-  END IF;
-  -- A record that is forgotten stays so.
-  IF changes ? 'corrected' THEN
-    UPDATE tollgate.calls AS c SET (${CALL}) = ROW (${CALL_COLUMNS.map((name) => `r.${name}`).join(', ')})
-      FROM jsonb_populate_recordset(NULL::tollgate.calls, changes -> 'corrected') AS r WHERE c.account = r.account AND c.ref = r.ref;
-  END IF;
-  IF changes ? 'rollup' THEN
-    INSERT INTO tollgate.rollup AS r SELECT * FROM jsonb_populate_recordset(NULL::tollgate.rollup, changes -> 'rollup') ORDER BY hour, id
-      ON CONFLICT (hour, id) DO UPDATE SET ${SUMS_ADDED};
+  IF written <> jsonb_array_length(rows_) THEN RAISE EXCEPTION 'conflict' USING ERRCODE = '${CONFLICT}'; END IF;
+  IF ends_ IS NOT NULL THEN
+    INSERT INTO tollgate.journal (checksum, data) VALUES (sha256(convert_to(ends_, 'UTF8')), ends_);
   END IF;
   RETURN NULL;
+END $$;
+
+-- Moves rows of the journal to entries, calls and rollup, oldest first: so many that others hardly wait. One transaction at a time
+-- moves rows; the next ones do not wait for it. A row that cannot be read is set aside.
+CREATE OR REPLACE FUNCTION tollgate.move_journal(deadline double precision, OUT state text, OUT damaged bigint) LANGUAGE plpgsql AS $$
+DECLARE one tollgate.journal; ends json; moved bigint[] := '{}'; size bigint := 0;
+BEGIN
+  PERFORM tollgate.in_time(deadline);
+  damaged := 0;
+  IF NOT pg_try_advisory_xact_lock(${MOVE_LOCK}) THEN state := 'busy'; RETURN; END IF;
+  FOR one IN SELECT * FROM tollgate.journal ORDER BY n LIMIT ${ROWS_AT_ONCE} LOOP
+    EXIT WHEN size > ${BYTES_AT_ONCE};
+    size := size + octet_length(one.data);
+    moved := moved || one.n;
+    BEGIN
+      IF sha256(convert_to(one.data, 'UTF8')) <> one.checksum THEN RAISE data_exception; END IF;
+      ends := one.data;
+      INSERT INTO tollgate.entries SELECT * FROM json_populate_recordset(NULL::tollgate.entries, ends -> 'entries');
+      INSERT INTO tollgate.calls (${CALL})
+        SELECT ${CALL} FROM json_populate_recordset(NULL::tollgate.calls, ends -> 'calls')
+        ON CONFLICT (account, ref) DO UPDATE SET ${CALL_COLUMNS.map((name) => `${name} = excluded.${name}`).join(', ')};
+      -- A record that is forgotten stays so.
+      UPDATE tollgate.calls AS c SET (${CALL}) = ROW (${CALL_COLUMNS.map((name) => `r.${name}`).join(', ')})
+        FROM json_populate_recordset(NULL::tollgate.calls, ends -> 'corrected') AS r
+        WHERE c.account = r.account AND c.ref = r.ref;
+      INSERT INTO tollgate.rollup AS r SELECT * FROM json_populate_recordset(NULL::tollgate.rollup, ends -> 'rollup') ORDER BY hour, id
+        ON CONFLICT (hour, id) DO UPDATE SET ${SUMS_ADDED};
+    EXCEPTION WHEN data_exception OR integrity_constraint_violation THEN
+      INSERT INTO tollgate.damaged_journal VALUES
+        (one.n, floor(extract(epoch FROM clock_timestamp()) * 1000), one.checksum, one.data);
+      damaged := damaged + 1;
+    END;
+  END LOOP;
+  -- By their numbers: rows of other transactions that were committed meanwhile may have smaller ones.
+  DELETE FROM tollgate.journal WHERE n = ANY (moved);
+  state := CASE WHEN cardinality(moved) = ${ROWS_AT_ONCE} OR size > ${BYTES_AT_ONCE} THEN 'more' ELSE 'done' END;
 END $$;
 
 -- Forgets up to a thousand calls settled before a time, and from when on the records are whole.
@@ -178,5 +206,17 @@ BEGIN
   PERFORM tollgate.in_time(deadline);
   INSERT INTO tollgate.numbers AS n VALUES (key_, by_) ON CONFLICT (key) DO UPDATE SET value = n.value + by_ RETURNING value INTO result;
   RETURN result;
+END $$;
+`;
+
+/**
+ * For gateways of schema 6 that run beside this version: their changes go to the journal, too. They call this function by its six
+ * arguments.
+ */
+export const FUNCTIONS_FOR_6 = `
+CREATE OR REPLACE FUNCTION tollgate.change_ledger(deadline double precision, schema_ text, ids text[], versions text[],
+  version_ text, changes jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN tollgate.change_ledger(deadline, '7', ids, versions, version_, changes -> 'rows', nullif((changes - 'rows')::text, '{}'));
 END $$;
 `;

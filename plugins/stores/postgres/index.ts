@@ -14,6 +14,7 @@ import {
 import { checkMember, digest, finite, pageLimit, storeKey } from '../kit/check.ts';
 import { createDocuments } from '../kit/documents.ts';
 import { storeUnavailable } from '../kit/failure.ts';
+import { JournalMover } from '../kit/journal-mover.ts';
 import { KEPT_OPTION, withKept } from '../kit/kept.ts';
 import { readTimeout, TIMEOUT_OPTION } from '../kit/server-connection.ts';
 import { timeOperations } from '../kit/timed.ts';
@@ -27,8 +28,8 @@ import {
   findRefusal,
   type Value,
 } from './connection.ts';
-import { createPostgresLedger } from './ledger.ts';
-import { VERSION } from './schema.ts';
+import { createJournal, createPostgresLedger } from './ledger.ts';
+import { OLDEST_VERSION, VERSION } from './schema.ts';
 import { createPostgresTransfer } from './transfer.ts';
 
 const PAGE = 100;
@@ -177,6 +178,7 @@ async function probePostgres(url: string): Promise<string> {
     const known = (await client.query({ text: FIND_META })).rows[0]?.['found'];
     const version = known ? Number((await client.query({ text: FIND_VERSION })).rows[0]?.['value'] ?? 0) : 0;
     if (version === 0) return 'no schema of a gateway yet';
+    if (version >= OLDEST_VERSION && version < VERSION) return `schema ${version}, which a start takes to ${VERSION}`;
     if (version !== VERSION) throw storeUnavailable(explainSchemaOf(version));
     return `schema ${version}`;
   } catch (cause) {
@@ -210,7 +212,8 @@ export async function openPostgres(
   const stopPurge = startPurge(connection);
   const writes = watchWrites(log);
   const { onFailure } = writes;
-  const ledger = createPostgresLedger(connection, timeoutMs);
+  const journal = new JournalMover(createJournal(connection), log);
+  const ledger = createPostgresLedger(connection, timeoutMs, journal);
   return writes.over({
     kind: 'postgres',
     ...withKept(
@@ -221,12 +224,16 @@ export async function openPostgres(
       keepPerAccount,
     ),
     ledger: timeOperations(ledger, 'ledger', observe, onFailure),
-    transfer: () => createPostgresTransfer(connection, timeoutMs, ledger),
+    transfer: () => createPostgresTransfer(connection, timeoutMs, { ledger, journal }),
     counters: timeOperations(createPostgresCounters(connection), 'counters', observe, onFailure),
-    health: connection.health,
-    close: () => {
+    health: async () => {
+      await connection.health();
+      await journal.check();
+    },
+    close: async () => {
       stopPurge();
-      return connection.close();
+      await journal.close();
+      await connection.close();
     },
   });
 }

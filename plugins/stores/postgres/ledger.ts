@@ -16,10 +16,9 @@ import {
   readCallSpan,
 } from '../kit/call-filter.ts';
 import {
-  type Dimensions,
   dimensionsOf,
   hourOf,
-  packFacts,
+  otherFacts,
   ROLLUP_DIMENSIONS,
   readTotals,
   SUM_NAMES,
@@ -29,17 +28,20 @@ import {
 import { digest, pageLimit, readCursor, storeKey, whole } from '../kit/check.ts';
 import { factText, readEntryRow } from '../kit/facts.ts';
 import { storeRefused, unreadable } from '../kit/failure.ts';
+import type { JournalMove, JournalMover, JournalRows } from '../kit/journal-mover.ts';
 import { createLedgerChanges, type LedgerKeys, NEW_ACCOUNT } from '../kit/ledger.ts';
 import { createReport, type Report, type ReportSpan } from '../kit/report.ts';
 import {
   accountRowId,
   createVersionedLedger,
   type LedgerCommit,
+  type RollupChange,
   readAccountRow,
   readBudgets,
   requestKeysOf,
   type StoredRow,
   type VersionedRows,
+  type WrittenEntry,
   type WrittenRecord,
 } from '../kit/versioned-ledger.ts';
 import { type Connection, explainSchemaOf, type Row, readDetail, sqlState, type Value } from './connection.ts';
@@ -58,9 +60,26 @@ const ENTRIES =
   'SELECT n, kind, ref, amount, reason, at FROM tollgate.entries WHERE account = $1 AND n < $2 ORDER BY n DESC LIMIT $3';
 const CLOCK = 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS time';
 
+const JOURNAL_IS_EMPTY = 'SELECT NOT EXISTS (SELECT FROM tollgate.journal ORDER BY n LIMIT 1) AS empty';
+const DAMAGED = 'SELECT count(*) AS count FROM tollgate.damaged_journal';
+
+/** The journal in Postgres, whose rows a function of the database moves. */
+export function createJournal(connection: Connection): JournalRows {
+  return {
+    kind: 'postgres',
+    damagedName: 'tollgate.damaged_journal',
+    isEmpty: async () => (await connection.read('journal_is_empty', JOURNAL_IS_EMPTY, []))[0]?.['empty'] === true,
+    move: async () => {
+      const { state, damaged } = await connection.write('move_journal', []);
+      return { state: state as JournalMove['state'], damaged: whole(damaged) };
+    },
+    countDamaged: async () => whole((await connection.read('damaged_journal', DAMAGED, []))[0]?.['count']),
+  };
+}
+
 /** Money in Postgres: `kit/ledger.ts` decides, one function compares the versions of rows and writes. */
-export function createPostgresLedger(connection: Connection, timeoutMs: number): Ledger {
-  const rows = createRows(connection, timeoutMs);
+export function createPostgresLedger(connection: Connection, timeoutMs: number, journal: JournalMover): Ledger {
+  const rows = createRows(connection, timeoutMs, journal);
   return {
     ...createLedgerChanges({
       transact: createVersionedLedger(rows),
@@ -81,12 +100,23 @@ export function createPostgresLedger(connection: Connection, timeoutMs: number):
     },
     budgets: (ids) => readBudgets(rows.read, ids),
     entries: async (account, { limit, after }) => {
+      await journal.drain();
       const found = await connection.read('entries', ENTRIES, [storeKey(account), readCursor(after), pageLimit(limit)]);
       return found.map((row) => readEntryRow(account, row, whole));
     },
     clock: async () => whole((await connection.read('clock', CLOCK, []))[0]?.['time']),
-    report: (query) => readReport(connection, query),
-    ...createCallReads(connection),
+    report: async (query) => {
+      await journal.drain();
+      return readReport(connection, query);
+    },
+    calls: async (query) => {
+      await journal.drain();
+      return readPage(connection, query);
+    },
+    forgetCalls: async (before) => {
+      await journal.drain();
+      return forgetCalls(connection, before);
+    },
   };
 }
 
@@ -94,16 +124,19 @@ function readExpired(row: Row): LedgerKeys {
   return requestKeysOf(String(row['request']), () => readAccountRow(readStored(row)).name);
 }
 
-export function createRows(connection: Connection, timeoutMs: number): VersionedRows {
+export function createRows(connection: Connection, timeoutMs: number, journal: JournalMover): VersionedRows {
   const read = async (ids: readonly string[]) => (await connection.read('read_ledger', READ, [ids])).map(readStored);
   return {
-    ...{ kind: 'postgres', timeoutMs, now: connection.now, read },
-    commit: async ({ expected, version, ...changes }) => {
+    ...{ kind: 'postgres', timeoutMs, now: connection.now, reconnected: connection.reconnected, read },
+    commit: async ({ expected, version, rows, ...ends }) => {
       const ids = [...expected.keys()];
-      const values = [String(VERSION), ids, [...expected.values()], version, packChanges(changes)];
+      const packed = packEnds(ends);
+      const values = [String(VERSION), ids, [...expected.values()], version, JSON.stringify(rows), packed];
       try {
         const { result } = await connection.write('change_ledger', values);
-        return result === null ? undefined : (result as readonly Row[]).map(readStored);
+        if (result !== null) return (result as readonly Row[]).map(readStored);
+        if (packed !== null) journal.moveLater();
+        return undefined;
       } catch (error) {
         const { cause } = error as Error;
         if (RETRIED.has(sqlState(cause) ?? '')) return read(ids);
@@ -121,37 +154,50 @@ function readStored({ id, version, text }: Row): StoredRow {
 /** A transaction that was undone because of others: deadlock, serialization, {@link CONFLICT}. */
 const RETRIED: ReadonlySet<string> = new Set(['40P01', '40001', CONFLICT]);
 
-/** Changes as `change_ledger` takes them; tables of which nothing changes are left out. */
-function packChanges({ rows, entries, records, rollup }: Omit<LedgerCommit, 'expected' | 'version'>): string {
-  const [calls, corrected] = [records.filter(({ before }) => !before), records.filter(({ before }) => before)];
+/** A row of the journal: ends of calls as `move_journal` writes them; null where no call has ended. */
+function packEnds({ entries, records, rollup }: Pick<LedgerCommit, 'entries' | 'records' | 'rollup'>): string | null {
+  if (entries.length + records.length + rollup.length === 0) return null;
   return JSON.stringify({
-    rows,
-    ...(entries.length > 0 && {
-      entries: entries.map(({ account, n, kind, ref, amount, reason, at }) => ({
-        ...{ account, n, kind, ref, amount, at },
-        reason: reason.replace(/[\0\p{Surrogate}]/gu, ''),
-      })),
-    }),
-    ...(calls.length > 0 && { calls: calls.map(packRecord) }),
-    ...(corrected.length > 0 && { corrected: corrected.map(packRecord) }),
-    ...(rollup.length > 0 && {
-      rollup: rollup.map(({ hour, dimensions, sums }) => ({
-        ...{ hour, id: digest(JSON.stringify(dimensions)), ...namedDimensions(dimensions) },
-        ...Object.fromEntries(SUM_NAMES.map((name, place) => [name, sums[place]])),
-      })),
-    }),
+    entries: entries.map(packEntry),
+    calls: records.filter(({ before }) => !before).map(packRecord),
+    corrected: records.filter(({ before }) => before).map(packRecord),
+    rollup: rollup.map(packSums),
   });
 }
 
-function packRecord({ account, ref, name, facts, cost, at, countedAt }: WrittenRecord): object {
-  const { account: told, ...dimensions } = namedDimensions(dimensionsOf(factText(name), facts));
-  const { requestId, session, outcome } = facts;
-  const own = { account, ref, at, counted_at: countedAt, name: told, request_id: requestId, session, outcome };
-  return { ...own, ...dimensions, sums: sumsOf(facts, cost), facts: packFacts(facts) };
+function packEntry({ account, n, kind, ref, amount, reason, at }: WrittenEntry): object {
+  return { account, n, kind, ref, amount, reason: reason.replace(/[\0\p{Surrogate}]/gu, ''), at };
 }
 
-function namedDimensions(dimensions: Dimensions): Readonly<Record<string, string | undefined>> {
-  return Object.fromEntries(ROLLUP_DIMENSIONS.map((name, at) => [name === 'user' ? 'user_id' : name, dimensions[at]]));
+function packRecord({ account, ref, name, facts, cost, at, countedAt }: WrittenRecord): object {
+  const { userId, key, operation, provider, model, requestId, session, outcome } = facts;
+  const [shown, , , tags] = dimensionsOf(factText(name), facts);
+  return {
+    account,
+    ref,
+    at,
+    counted_at: countedAt,
+    name: shown,
+    user_id: userId,
+    key,
+    tags,
+    operation,
+    provider,
+    model,
+    request_id: requestId,
+    session,
+    outcome,
+    sums: sumsOf(facts, cost),
+    // A column of texts takes it as JSON.
+    facts: otherFacts(facts),
+  };
+}
+
+function packSums({ hour, dimensions, sums }: RollupChange): object {
+  const packed: Record<string, unknown> = { hour, id: digest(JSON.stringify(dimensions)) };
+  for (const [at, name] of ROLLUP_DIMENSIONS.entries()) packed[name === 'user' ? 'user_id' : name] = dimensions[at];
+  for (const [at, name] of SUM_NAMES.entries()) packed[name] = sums[at];
+  return packed;
 }
 
 export const RECORDS_FROM = "SELECT value FROM tollgate.meta WHERE name = 'records_from'";
@@ -303,18 +349,12 @@ function filterSql(filter: CallFilter, accountColumn: string, values: Value[]): 
   return conditions.join('');
 }
 
-/** The records of calls: pages of them, and forgetting. */
-function createCallReads(connection: Connection): Pick<Ledger, 'calls' | 'forgetCalls'> {
-  return {
-    calls: (query) => readPage(connection, query),
-    forgetCalls: async (before) => {
-      for (let total = 0; ; ) {
-        const forgotten = whole((await connection.write('forget_calls', [hourOf(before)]))['result']);
-        total += forgotten;
-        if (forgotten === 0) return total;
-      }
-    },
-  };
+async function forgetCalls(connection: Connection, before: number): Promise<number> {
+  for (let total = 0; ; ) {
+    const forgotten = whole((await connection.write('forget_calls', [hourOf(before)]))['result']);
+    total += forgotten;
+    if (forgotten === 0) return total;
+  }
 }
 
 /** The column of each name that has an index together with `at, n`. */

@@ -7,9 +7,11 @@ import { SUM_NAMES } from '../kit/call-rows.ts';
 
 /**
  * The version of {@link SCHEMA} and of {@link FUNCTIONS}. A change of either raises it, with a migration of the version before and a
- * test of that. Earlier versions were of builds that were not released: they are refused.
+ * test of that. Versions before {@link OLDEST_VERSION} were of builds that were not released: they are refused.
  */
-export const VERSION = 6;
+export const VERSION = 7;
+/** Oldest version that a start migrates. */
+export const OLDEST_VERSION = 6;
 
 const SUMS = SUM_NAMES.map((name) => `${name} bigint NOT NULL`).join(', ');
 const BALANCES = ['balance', 'held', 'spent', 'credited', 'last_entry', 'updated_at'];
@@ -52,6 +54,13 @@ CREATE INDEX IF NOT EXISTS calls_of_request ON tollgate.calls (request_id, at, n
 CREATE TABLE IF NOT EXISTS tollgate.rollup (hour bigint, id text, account text NOT NULL, user_id text NOT NULL,
   key text NOT NULL, tags text NOT NULL, operation text NOT NULL, provider text NOT NULL, model text NOT NULL,
   ${SUMS}, PRIMARY KEY (hour, id));
+
+-- Ends of calls that are in the ledger already, and not yet in entries, calls and rollup: one row a transaction. Rows live for a
+-- moment, so they are vacuumed by their number.
+CREATE TABLE IF NOT EXISTS tollgate.journal (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, checksum bytea NOT NULL,
+  data text NOT NULL) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+-- Rows of the journal that could not be read.
+CREATE TABLE IF NOT EXISTS tollgate.damaged_journal (n bigint PRIMARY KEY, found_at bigint NOT NULL, checksum bytea, data text);
 
 CREATE TABLE IF NOT EXISTS tollgate.members (name text, member text COLLATE "C", PRIMARY KEY (name, member));
 CREATE UNLOGGED TABLE IF NOT EXISTS tollgate.windows (key text COLLATE "C" PRIMARY KEY, used bigint NOT NULL,

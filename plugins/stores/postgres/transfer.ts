@@ -1,6 +1,7 @@
 import type { Ledger, Transfer } from '../../../contract/index.ts';
 import { ROLLUP_DIMENSIONS, SUM_NAMES } from '../kit/call-rows.ts';
 import { whole } from '../kit/check.ts';
+import type { JournalMover } from '../kit/journal-mover.ts';
 import { createLedgerWriter, type MovedRow, readCalls, readMoved, toLedgerRow } from '../kit/transfer.ts';
 import { accountRowId, readAccountRow } from '../kit/versioned-ledger.ts';
 import type { Connection, Row, Value } from './connection.ts';
@@ -12,16 +13,24 @@ const PAGE = 500;
 const AT_ONCE = 20;
 
 /** Reads all rows of the schema, and adds rows to an empty one. */
-export function createPostgresTransfer(connection: Connection, timeoutMs: number, ledger: Ledger): Transfer {
-  const { commit } = createRows(connection, timeoutMs);
+export function createPostgresTransfer(
+  connection: Connection,
+  timeoutMs: number,
+  { ledger, journal }: { readonly ledger: Ledger; readonly journal: JournalMover },
+): Transfer {
+  const { commit } = createRows(connection, timeoutMs, journal);
   const writeLedger = createLedgerWriter(commit);
   return {
-    read: () => readAll(connection, ledger),
+    async *read() {
+      await journal.drain();
+      yield* readAll(connection, ledger);
+    },
     async write(rows) {
       const moved = readMoved(rows);
       for (let at = 0; at < moved.length; at += AT_ONCE)
         await Promise.all(moved.slice(at, at + AT_ONCE).map((row) => writeOne(connection, row)));
       await writeLedger(moved);
+      await journal.drain();
       for (const row of moved) if (row.is === 'records_from') await ledger.forgetCalls(row.at);
     },
   };

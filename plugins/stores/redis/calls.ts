@@ -7,21 +7,10 @@ import {
   type ReportQuery,
   type ReportRow,
 } from '../../../contract/index.ts';
-import {
-  callCursor,
-  chooseIndex,
-  cleanFilter,
-  indexedBy,
-  MOST_LOOKED_AT,
-  matchesCall,
-  readCallSpan,
-} from '../kit/call-filter.ts';
+import { callCursor, chooseIndex, cleanFilter, MOST_LOOKED_AT, matchesCall, readCallSpan } from '../kit/call-filter.ts';
 import { type Dimensions, dimensionsOf, hourOf, LONGEST_LAG_MS, SUM_NAMES, sumsOf } from '../kit/call-rows.ts';
-import { digest } from '../kit/check.ts';
-import { factText } from '../kit/facts.ts';
 import { unreadable } from '../kit/failure.ts';
 import { createReport, findSpan, type Report, type ReportSpan } from '../kit/report.ts';
-import type { WrittenRecord } from '../kit/versioned-ledger.ts';
 import { type Connection, defineScript, ledgerSchemaKey, runScript } from './connection.ts';
 
 /*
@@ -46,8 +35,6 @@ return reply
 /** A command of Redis, word by word; numbers as texts, because Lua would make doubles of them. */
 export type Command = readonly string[];
 
-/** Longer than records are kept: should nobody forget them, they go by themselves. */
-const LONGEST_MS = 800 * 86_400_000;
 export type Keys = ReturnType<typeof createKeys>;
 
 /** Names the keys of the ledger. What users choose stands behind the hash tag, and is hashed before where it is long or ill-formed. */
@@ -67,6 +54,10 @@ export function createKeys(prefix: string) {
     recordHours: `${ledger}:record-hours`,
     /** The time from which on the records are whole: the score of its only member. */
     recordsFrom: `${ledger}:records-from`,
+    /** Ends of calls that are in the rows already, and not yet in the books, the records and the rollup. */
+    journal: `${ledger}:journal`,
+    /** Rows of the journal that could not be read. */
+    damagedJournal: `${ledger}:damaged-journal`,
     rollup: (hour: number): string => `${ledger}:rollup:${hour}`,
     calls: (at: number): string => `${ledger}:calls:${hourOf(at)}`,
     records: (at: number): string => `${ledger}:records:${hourOf(at)}`,
@@ -80,51 +71,8 @@ export function placeOf(at: number): string {
   return String(Math.max(0, at)).padStart(16, '0');
 }
 
-export function idOf({ at, account, ref }: WrittenRecord): string {
-  return `${placeOf(at)}:${JSON.stringify([account, ref])}`;
-}
-
-export function writeRecords(keys: Keys, records: readonly WrittenRecord[]): readonly Command[] {
-  const removed: Command[] = [];
-  const written: Command[] = [];
-  const touched = new Set<string>();
-  for (const record of records) {
-    const { facts, before, cost, at, countedAt, ref } = record;
-    const id = idOf(record);
-    const own = { id: ref, account: factText(record.name), cost, at, countedAt };
-    for (const [name, value] of before ? indexedBy({ ...before.facts, ...own }) : [])
-      removed.push(['ZREM', keys.callsBy(name, value), id]);
-    const listed = indexedBy({ ...facts, ...own }).map(([name, value]) => keys.callsBy(name, value));
-    for (const list of [keys.calls(at), ...listed]) {
-      written.push(['ZADD', list, '0', id]);
-      touched.add(list);
-    }
-    const { cost: _, at: __, ...told } = { ...facts, ...own };
-    written.push(['HSET', keys.records(at), id, `${cost} ${JSON.stringify(told)}`]);
-    const hour = String(hourOf(at));
-    written.push(['ZADD', keys.recordHours, hour, hour]);
-    touched.add(keys.records(at));
-  }
-  return [...removed, ...written, ...[...touched].map((key) => ['PEXPIRE', key, String(LONGEST_MS)])];
-}
-
 /** How many characters name a group within its hour. */
 export const GROUP = 12;
-
-export function writeSums(
-  keys: Keys,
-  hour: number,
-  dimensions: Dimensions,
-  sums: readonly number[],
-): readonly Command[] {
-  const [rollup, text] = [keys.rollup(hour), JSON.stringify(dimensions)];
-  const group = digest(text).slice(0, GROUP);
-  return [
-    ['ZADD', keys.hours, String(hour), String(hour)],
-    ['HSET', rollup, group, text],
-    ...sums.flatMap((sum, place) => (sum === 0 ? [] : [['HINCRBY', rollup, `${group}.${place}`, String(sum)]])),
-  ];
-}
 
 /** Reads what this gateway has written as JSON. */
 export function readJson<T>(text: string): T {

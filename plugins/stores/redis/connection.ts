@@ -29,7 +29,7 @@ interface Script {
 }
 
 /** A connection to Redis that is replaced when it hangs or breaks. */
-export interface Connection extends Pick<ServerConnection<RedisClient>, 'now' | 'health' | 'close'> {
+export interface Connection extends Pick<ServerConnection<RedisClient>, 'reconnected' | 'now' | 'health' | 'close'> {
   read<T>(command: (client: RedisClient) => Promise<T>): Promise<T>;
   /** Runs a script that changes something; it does nothing when it reaches Redis after its bound. */
   write(script: Script, keys: string[], args: readonly (string | number)[]): Promise<unknown>;
@@ -111,9 +111,11 @@ export function isReply(error: unknown, ...words: readonly string[]): boolean {
 
 /**
  * The version of the keys and of what is in them. A change that an earlier gateway cannot read raises it, with a migration of the
- * version before and a test of that. Earlier versions were of builds that were not released: they are refused.
+ * version before and a test of that. Versions before {@link OLDEST_VERSION} were of builds that were not released: they are refused.
  */
-export const SCHEMA_VERSION = 6;
+export const SCHEMA_VERSION = 7;
+/** Oldest version that a start migrates. Version 7 adds the journal: keys of version 6 stay as they are. */
+const OLDEST_VERSION = 6;
 
 /** The first build wrote keys of its own names, and no version. */
 const FIRST_BUILD = 1;
@@ -125,13 +127,33 @@ const SCAN_COUNT = 1000;
 const LOOK_MS = 30_000;
 
 /**
- * Marks an empty prefix with this version, and refuses keys of another one. Several gateways may do it at once: each writes
- * the version before any other key.
+ * Marks an empty prefix with this version, migrates the version before, and refuses keys of another one. Several gateways may do it at
+ * once: each writes the version before any other key.
  */
 async function checkSchema(client: RedisClient, prefix: string): Promise<void> {
-  const version = await within(LOOK_MS, findVersion(client, prefix));
+  let version = await within(LOOK_MS, findVersion(client, prefix));
+  if (version !== null && isMigrated(Number(version))) version = await within(LOOK_MS, migrate(client, prefix));
   const refusal = explainSchemaVersion(WORDS, version === null ? FIRST_BUILD : Number(version), SCHEMA_VERSION);
   if (refusal !== undefined) throw new GatewayError('store_unavailable', refusal);
+}
+
+/** Whether a start takes keys of a version to this one. */
+export function isMigrated(version: number): boolean {
+  return version >= OLDEST_VERSION && version < SCHEMA_VERSION;
+}
+
+/** KEYS: a mark of the schema. ARGV: the version that it has, the version that it gets. The version that it has then. */
+const RAISE = defineScript(`
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2]) end
+return redis.call('GET', KEYS[1])
+`);
+
+/** Migrates keys of the version before. From the mark of the ledger on, gateways of that version are refused their changes. */
+async function migrate(client: RedisClient, prefix: string): Promise<string> {
+  let version = '';
+  for (const key of [ledgerSchemaKey(prefix), schemaKey(prefix)])
+    version = String(await runScript(client, RAISE, [key], [String(OLDEST_VERSION), String(SCHEMA_VERSION)]));
+  return version;
 }
 
 /** Finds the version of the keys; marks an empty prefix with this one. */
@@ -226,6 +248,7 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
       const texts = args.map(String);
       return server.runInTime((client, deadline) => runScript(client, script, keys, [String(deadline), ...texts]));
     },
+    reconnected: server.reconnected,
     now: server.now,
     health: server.health,
     close: server.close,

@@ -14,10 +14,12 @@ import { checkMember, digest, finite, pageLimit, storeKey } from '../kit/check.t
 import { createDocuments } from '../kit/documents.ts';
 import { storeUnavailable, unreadable } from '../kit/failure.ts';
 import { within } from '../kit/guard.ts';
+import { JournalMover } from '../kit/journal-mover.ts';
 import { KEPT_OPTION, withKept } from '../kit/kept.ts';
 import { readTimeout, TIMEOUT_OPTION } from '../kit/server-connection.ts';
 import { timeOperations } from '../kit/timed.ts';
 import { watchWrites } from '../kit/write-watch.ts';
+import { createKeys as createLedgerKeys } from './calls.ts';
 import {
   type ClientOptions,
   type Connection,
@@ -26,9 +28,12 @@ import {
   destroyClient,
   explainSchema,
   findRefusal,
+  isMigrated,
   makeClient,
   readSchemaVersion,
+  SCHEMA_VERSION,
 } from './connection.ts';
+import { createJournal } from './journal.ts';
 import { Books, createRedisLedger } from './ledger.ts';
 import { createRedisTransfer } from './transfer.ts';
 
@@ -291,6 +296,7 @@ async function probeRedis({ prefix, ...options }: ClientOptions & { readonly pre
     await within(PROBE_MS, Promise.resolve(client.connect()));
     const version = await within(PROBE_MS, readSchemaVersion(client, prefix));
     if (version === undefined) return 'no keys of a gateway yet';
+    if (isMigrated(version)) return `schema ${version}, which a start takes to ${SCHEMA_VERSION}`;
     const refusal = explainSchema(version);
     if (refusal !== undefined) throw storeUnavailable(refusal);
     return `schema ${version}`;
@@ -327,7 +333,8 @@ export async function openRedis(options: RedisOptions, observe?: StoreWatcher): 
   const keys = createKeys(prefix);
   const writes = watchWrites(log);
   const { onFailure } = writes;
-  const books = new Books(connection, { prefix, timeoutMs, keepEntries });
+  const journal = new JournalMover(createJournal(connection, createLedgerKeys(prefix), keepEntries), log);
+  const books = new Books(connection, { prefix, timeoutMs, journal });
   const ledger = createRedisLedger(connection, books);
   return writes.over({
     kind: 'redis',
@@ -342,8 +349,14 @@ export async function openRedis(options: RedisOptions, observe?: StoreWatcher): 
     ledger: timeOperations(ledger, 'ledger', observe, onFailure),
     transfer: () => createRedisTransfer({ connection, prefix, keys, books, ledger, scripts: SCRIPTS }),
     counters: timeOperations(createRedisCounters(connection, keys, cluster), 'counters', observe, onFailure),
-    health: connection.health,
-    close: connection.close,
+    health: async () => {
+      await connection.health();
+      await journal.check();
+    },
+    close: async () => {
+      await journal.close();
+      await connection.close();
+    },
   });
 }
 

@@ -3,6 +3,7 @@ import { indexedBy } from '../kit/call-filter.ts';
 import { hourOf } from '../kit/call-rows.ts';
 import { entryId, pageLimit, readCursor, storeKey, whole } from '../kit/check.ts';
 import { storeRefused } from '../kit/failure.ts';
+import type { JournalMover } from '../kit/journal-mover.ts';
 import { createLedgerChanges, type LedgerKeys, NEW_ACCOUNT } from '../kit/ledger.ts';
 import {
   accountRowId,
@@ -13,23 +14,9 @@ import {
   requestKeysOf,
   type StoredRow,
   type VersionedRows,
-  type WrittenEntry,
-  type WrittenRecord,
   type WrittenRow,
 } from '../kit/versioned-ledger.ts';
-import {
-  type Command,
-  createKeys,
-  idOf,
-  type Keys,
-  placeOf,
-  readJson,
-  readList,
-  readPage,
-  readReport,
-  writeRecords,
-  writeSums,
-} from './calls.ts';
+import { type Command, createKeys, type Keys, placeOf, readJson, readList, readPage, readReport } from './calls.ts';
 import {
   type Connection,
   defineScript,
@@ -39,6 +26,7 @@ import {
   runScript,
   SCHEMA_VERSION,
 } from './connection.ts';
+import { packEnds } from './journal.ts';
 
 /*
  * All keys of the ledger have one hash tag, `{ledger}`: a transaction changes an account and budgets of many accounts, and must find
@@ -46,9 +34,9 @@ import {
  */
 
 /**
- * Compares the versions of rows, and runs commands while all are as expected. KEYS: the schema of the ledger. ARGV: deadline, schema, and
- * as JSON, which is one word to send, the key and version of each row ('' for one that is not there) and the commands, all of texts. The
- * rows as they are when one has another version; else 0.
+ * Compares the versions of rows, and writes while all are as expected. KEYS: the schema of the ledger, its journal. ARGV: deadline,
+ * schema, and as JSON, which is one word to send, the key and version of each row ('' for one that is not there) and commands, all of
+ * texts; then rows of the journal. The rows as they are when one has another version; else 0.
  */
 const COMMIT = defineWrite(`
 local schema = redis.call('GET', KEYS[1])
@@ -59,6 +47,8 @@ for i, row in ipairs(changes.rows) do
   if (string.match(rows[i], '^%S+') or '') ~= row[2] then isStale = true end
 end
 if isStale then return rows end
+-- The commands at the end: what cannot be written, such as a journal that somebody made another key of, leaves the money as it was.
+if #ARGV > 3 then redis.call('RPUSH', KEYS[2], unpack(ARGV, 4)) end
 for _, command in ipairs(changes.commands) do redis.call(unpack(command)) end
 return 0
 `);
@@ -74,8 +64,7 @@ const SWEEP_BATCH = 200;
 interface LedgerOptions {
   readonly prefix: string;
   readonly timeoutMs: number;
-  /** How many entries an account keeps. */
-  readonly keepEntries: number;
+  readonly journal: JournalMover;
 }
 
 /** Money in Redis: `kit/ledger.ts` decides, one script compares the versions of rows and writes. */
@@ -104,8 +93,14 @@ export function createRedisLedger(connection: Connection, books: Books): Ledger 
     },
     budgets: (ids) => readBudgets((rows) => books.read(rows), ids),
     entries: (account, page) => books.entries(account, page),
-    calls: (query) => readPage(connection, keys, query),
-    report: (query) => readReport(connection, keys, query),
+    calls: async (query) => {
+      await books.journal.drain();
+      return readPage(connection, keys, query);
+    },
+    report: async (query) => {
+      await books.journal.drain();
+      return readReport(connection, keys, query);
+    },
     forgetCalls: (before) => books.forget(hourOf(before)),
   };
 }
@@ -115,18 +110,22 @@ export class Books implements VersionedRows {
   readonly kind = 'redis';
   readonly timeoutMs: number;
   readonly keys: Keys;
+  readonly journal: JournalMover;
   readonly #connection: Connection;
-  readonly #keepEntries: number;
 
-  constructor(connection: Connection, { prefix, timeoutMs, keepEntries }: LedgerOptions) {
+  constructor(connection: Connection, { prefix, timeoutMs, journal }: LedgerOptions) {
     this.#connection = connection;
     this.timeoutMs = timeoutMs;
-    this.#keepEntries = keepEntries;
     this.keys = createKeys(prefix);
+    this.journal = journal;
   }
 
   now(): number {
     return this.#connection.now();
+  }
+
+  reconnected(error: unknown): Promise<boolean> {
+    return this.#connection.reconnected(error);
   }
 
   async read(ids: readonly string[]): Promise<readonly StoredRow[]> {
@@ -134,32 +133,24 @@ export class Books implements VersionedRows {
     return toRows(ids, await this.#connection.read((client) => client.mGet(ids.map(this.keys.row))));
   }
 
-  async commit({ expected, version, rows, entries, records, rollup }: LedgerCommit) {
-    const { keys } = this;
-    const corrected = records.filter(({ before }) => before);
-    const kept = await Promise.all(corrected.map((record) => this.#isKept(record)));
-    const forgotten = new Set(corrected.filter((_, place) => !kept[place]));
-    // The rows at the end: what cannot be written, such as a list that somebody made another key of, leaves the money as it was.
-    const commands = [
-      ...entries.flatMap((entry) => this.#writeEntry(entry)),
-      ...writeRecords(
-        keys,
-        records.filter((record) => !forgotten.has(record)),
-      ),
-      ...rollup.flatMap(({ hour, dimensions, sums }) => writeSums(keys, hour, dimensions, sums)),
-      ...rows.flatMap((row) => this.#writeRow(row, version)),
-    ];
-    return this.#run(expected, commands);
+  async commit({ expected, version, rows, ...ends }: LedgerCommit) {
+    const { accounts } = this.keys;
+    const commands = rows.flatMap((row) => this.#writeRow(row, version));
+    for (const { n, name } of ends.entries) if (n === 1) commands.push(['ZADD', accounts, '0', JSON.stringify(name)]);
+    const packed = packEnds(ends);
+    const newer = await this.#run(expected, commands, packed);
+    if (!newer && packed.length > 0) this.journal.moveLater();
+    return newer;
   }
 
-  async #run(expected: ReadonlyMap<string, string>, commands: readonly Command[]) {
+  async #run(expected: ReadonlyMap<string, string>, commands: readonly Command[], ends: readonly string[] = []) {
     const { keys } = this;
     const rows = [...expected].map(([id, version]) => [keys.row(id), version]);
     try {
       const reply = await this.#connection.write(
         COMMIT,
-        [keys.schema],
-        [SCHEMA_VERSION, JSON.stringify({ rows, commands })],
+        [keys.schema, keys.journal],
+        [SCHEMA_VERSION, JSON.stringify({ rows, commands }), ...ends],
       );
       return Array.isArray(reply) ? toRows([...expected.keys()], reply) : undefined;
     } catch (error) {
@@ -175,19 +166,6 @@ export class Books implements VersionedRows {
     const set: Command = ['SET', keys.row(id), `${version} ${text}`, ...life];
     if (due !== undefined) return [set, ['ZADD', keys.due, String(due), id]];
     return id.startsWith('request:') && until !== undefined ? [set, ['ZREM', keys.due, id]] : [set];
-  }
-
-  #writeEntry({ account, name, n, kind, amount, reason, ref, at, balance }: WrittenEntry): readonly Command[] {
-    const key = this.keys.entries(account);
-    return [
-      ...(n === 1 ? [['ZADD', this.keys.accounts, '0', JSON.stringify(name)]] : []),
-      ['RPUSH', key, JSON.stringify([n, kind, amount, reason, ref, at, balance])],
-      ...(n > this.#keepEntries ? [['LTRIM', key, String(-this.#keepEntries), '-1']] : []),
-    ];
-  }
-
-  #isKept(record: WrittenRecord): Promise<unknown> {
-    return this.#connection.read((client) => client.hExists(this.keys.records(record.at), idOf(record)));
   }
 
   /** Held requests that are over. One that is no longer there (evicted, deleted by hand) is forgotten. */
@@ -211,15 +189,15 @@ export class Books implements VersionedRows {
   /** A page of the books; the oldest line that is kept has all before it too. */
   async entries(account: string, { limit, after }: { readonly limit: number; readonly after?: string }) {
     const before = readCursor(after);
-    const id = storeKey(account);
-    const key = this.keys.entries(id);
-    const [[row], first] = await Promise.all([
-      this.read([accountRowId(id)]),
-      this.#connection.read((client) => client.lIndex(key, 0)),
-    ]);
-    const last = row ? readAccountRow(row).lastEntry : 0;
-    const oldest = first === null ? 0 : readLine(account, first).n;
-    // The list ends with entry `last` and has no gaps: the place of an entry follows from its number.
+    await this.journal.drain();
+    const key = this.keys.entries(storeKey(account));
+    const [first, newest] = await Promise.all(
+      [0, -1].map((place) => this.#connection.read((client) => client.lIndex(key, place))),
+    );
+    if (first == null || newest == null) return [];
+    const oldest = readLine(account, first).n;
+    const last = readLine(account, newest).n;
+    // The list has no gaps: the place of an entry follows from its number.
     const skip = Math.max(0, last - before + 1);
     const lines = await this.#connection.read((client) => client.lRange(key, -(skip + pageLimit(limit)), -(skip + 1)));
     // Entries written between the reads push the list along; they are newer than this page.
@@ -232,6 +210,7 @@ export class Books implements VersionedRows {
 
   async forget(before: number): Promise<number> {
     const { keys } = this;
+    await this.journal.drain();
     const nothing = new Map<string, string>();
     await this.#run(nothing, [['ZADD', keys.recordsFrom, 'GT', String(before), 'at']]);
     const hours = await this.#connection.read((client) => client.zRangeByScore(keys.recordHours, '-inf', before - 1));

@@ -25,12 +25,16 @@ export function createRedisTransfer(parts: Parts): Transfer {
   const { books, ledger } = parts;
   const writeLedger = createLedgerWriter((changes) => books.commit(changes));
   return {
-    read: () => readAll(parts),
+    async *read() {
+      await books.journal.drain();
+      yield* readAll(parts);
+    },
     async write(rows) {
       const moved = readMoved(rows);
       for (let at = 0; at < moved.length; at += AT_ONCE)
         await Promise.all(moved.slice(at, at + AT_ONCE).map((row) => writeOne(parts, row)));
       for (let at = 0; at < moved.length; at += AT_ONCE) await writeLedger(moved.slice(at, at + AT_ONCE));
+      await books.journal.drain();
       for (const row of moved) if (row.is === 'records_from') await ledger.forgetCalls(row.at);
     },
   };

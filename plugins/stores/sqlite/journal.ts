@@ -235,13 +235,22 @@ function isBefore(before: unknown): boolean {
   return before === null || (Array.isArray(before) && typeof before[0] === 'number' && isSums(before[1]));
 }
 
+/** What a move adds to one group of one hour. */
+interface CountedGroup {
+  readonly hour: number;
+  readonly group: number;
+  readonly sums: number[];
+}
+
 /** Changes of one move that are written once for all of its items. */
 class Move {
   readonly #sql: ReturnType<typeof prepareJournal>;
   readonly #calls: CallsTables;
   /** Newest entries, by account. */
   readonly #newest = new Map<string, number>();
-  readonly #counted = new Map<string, { readonly hour: number; readonly group: number; readonly sums: number[] }>();
+  readonly #counted = new Map<string, CountedGroup>();
+  /** The group that was counted last: most calls of a moment have the same one. */
+  #last: CountedGroup | undefined;
   #n: number | undefined;
 
   constructor(sql: ReturnType<typeof prepareJournal>, calls: CallsTables) {
@@ -266,23 +275,16 @@ class Move {
     const hour = hourOf(countedAt);
     if (before) this.#count(hour, before[0], before[1], -1);
     this.#count(hour, group, sums, 1);
-    const [, user = '-', key = '-'] = groups.dimensionsOf(group);
+    const dimensions = groups.dimensionsOf(group);
     const ownerId = names.idOf(owner);
-    const described: readonly SqlValue[] = [
-      ref,
-      ownerId,
-      group,
-      owner === shown ? ownerId : names.idOf(shown),
-      names.idOf(user),
-      names.idOf(key),
-      request,
-      session,
-      outcome,
-      facts,
-      countedAt,
-    ];
-    if (before) sql.replace.run(...described, ...sums.slice(1), at, ref, ownerId);
-    else sql.add.run(at, this.#next(), ...described, ...sums.slice(1));
+    const values: SqlValue[] = before ? [] : [at, this.#next()];
+    values.push(ref, ownerId, group, owner === shown ? ownerId : names.idOf(shown));
+    values.push(names.idOf(dimensions[1] ?? '-'), names.idOf(dimensions[2] ?? '-'));
+    values.push(request, session, outcome, facts, countedAt);
+    // The first sum is that of requests: one.
+    for (let index = 1; index < sums.length; index += 1) values.push(sums[index] ?? 0);
+    if (before) sql.replace.run(...values, at, ref, ownerId);
+    else sql.add.run(...values);
   }
 
   #next(): number {
@@ -292,13 +294,20 @@ class Move {
   }
 
   #count(hour: number, group: number, sums: Sums, sign: 1 | -1): void {
+    const known = this.#last;
+    const counted = known?.hour === hour && known.group === group ? known : this.#countedOf(hour, group, sums.length);
+    for (let at = 0; at < sums.length; at += 1) counted.sums[at] = (counted.sums[at] ?? 0) + sign * (sums[at] ?? 0);
+    this.#last = counted;
+  }
+
+  #countedOf(hour: number, group: number, length: number): CountedGroup {
     const key = `${hour} ${group}`;
-    let known = this.#counted.get(key);
-    if (!known) {
-      known = { hour, group, sums: sums.map(() => 0) };
-      this.#counted.set(key, known);
+    let counted = this.#counted.get(key);
+    if (!counted) {
+      counted = { hour, group, sums: Array.from({ length }, () => 0) };
+      this.#counted.set(key, counted);
     }
-    for (const [at, value] of sums.entries()) known.sums[at] = (known.sums[at] ?? 0) + sign * value;
+    return counted;
   }
 
   /** Writes the sums. */

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createCountBounds, fingerprintOf } from '../../../core/calls/count.ts';
 
-describe('the bounds of counting', () => {
+describe('the limits of token counting', () => {
   let now = 0;
   const bounds = () => createCountBounds(() => now);
   beforeEach(() => {
@@ -21,7 +21,7 @@ describe('the bounds of counting', () => {
     expect(await askAll('a', 1)).to.equal(1);
   });
 
-  it('let 1,200 counts of a key a minute be more than an estimate', () => {
+  it('reject more than 1,200 counts of a key per minute', () => {
     const { admit } = bounds();
     const admitted = Array.from({ length: 1201 }, () => admit('a'));
     expect(admitted.filter(Boolean)).to.have.length(1200);
@@ -31,7 +31,7 @@ describe('the bounds of counting', () => {
     expect(admit('a')).to.equal(true);
   });
 
-  it('have 16 questions under way at the most, of all keys together', async () => {
+  it('allow 16 concurrent requests to vendors, for all keys together', async () => {
     const { send } = bounds();
     let finish = (): void => {};
     const finished = new Promise<void>((resolve) => {
@@ -44,14 +44,14 @@ describe('the bounds of counting', () => {
     expect(await send('more', async () => 1)).to.equal(1);
   });
 
-  it('give a question that failed its place back', async () => {
+  it('release the slot of a failed request', async () => {
     const { send } = bounds();
     const fail = () => send('a', () => Promise.reject(new Error('no')));
     for (let at = 0; at < 20; at += 1) expect(await fail().catch(({ message }: Error) => message)).to.equal('no');
     expect(await send('a', async () => 1)).to.equal(1);
   });
 
-  it('remember a count for a minute', () => {
+  it('cache a count for a minute', () => {
     const { find, remember } = bounds();
     remember('x', { inputTokens: 5, estimated: false });
     now += 59_999;
@@ -60,7 +60,7 @@ describe('the bounds of counting', () => {
     expect(find('x')).to.equal(undefined);
   });
 
-  it('tell parts apart that read the same when joined', () => {
+  it('distinguish parts that are equal when joined', () => {
     expect(fingerprintOf('a', 'bc')).not.to.equal(fingerprintOf('ab', 'c'));
     expect(fingerprintOf({ a: 1 })).to.equal(fingerprintOf({ a: 1 }));
   });

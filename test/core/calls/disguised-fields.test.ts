@@ -7,7 +7,7 @@ const REQUEST = { model: 'm', messages: [{ role: 'user', content: 'Hi' }] };
 const text = (part: object) => ({ messages: [{ role: 'user', content: [{ type: 'text', text: 'x', ...part }] }] });
 const call = (more: object) => ({ id: 'c', type: 'function', function: { name: 'f', arguments: '{}', ...more } });
 
-describe('a field in the guise of a known one', () => {
+describe('a disguised variant of a known field', () => {
   const REFUSED: readonly (readonly [fields: object, param: string])[] = [
     [{ Model: 'dear' }, 'Model'],
     [{ MAX_TOKENS: 100_000 }, 'MAX_TOKENS'],
@@ -39,7 +39,7 @@ describe('a field in the guise of a known one', () => {
     { logit_bias: { A: 1 } },
   ];
   for (const fields of TAKEN) {
-    it(`D1: is not seen in ${JSON.stringify(fields)}`, () => {
+    it(`D1: is not found in ${JSON.stringify(fields)}`, () => {
       expect(() => assertNoDisguisedFields(factsOf({ ...REQUEST, ...fields } as ChatRequest).disguised)).to.not.throw();
     });
   }

@@ -6,8 +6,8 @@ const STORES = { store: [{ does: 'stores', values: /^true$/ }] } as const;
 
 const send = (body: object) => effectsOf(STORES, TARGET, { path: '/chat', body });
 
-describe('the effects of a request as it is sent', () => {
-  it('E11: are refused where the vendor would keep what is sent, whatever wrote the field', () => {
+describe('the effects of a final request', () => {
+  it('E11: are refused if the vendor would store the request, whoever set the field', () => {
     expect(() => send({ store: true }))
       .to.throw('lets the provider "a" keep what is sent')
       .that.includes({ code: 'invalid_request', param: 'store' });

@@ -41,7 +41,7 @@ describe('failures', () => {
     ['upstream_error', 'provider_unavailable'],
     ['timeout', 'provider_timeout'],
   ] as const) {
-    it(`says nothing of the vendor for ${failure}, and answers ${code}`, () => {
+    it(`hides the vendor’s message for ${failure}, and returns ${code}`, () => {
       const error = failureToError({ class: failure, message: `secret ${CANARIES.join(' ')}` }, 'openai');
       expect(error.code).to.equal(code);
       expect(error.message).to.match(/^The provider openai [a-z ]+\.$/);
@@ -54,7 +54,7 @@ describe('failures', () => {
     ['content_filter', 'content_filtered'],
     ['model_not_found', 'unsupported_model'],
   ] as const) {
-    it(`shows the vendor’s words for ${failure}, redacted, and answers ${code}`, () => {
+    it(`shows the vendor’s message for ${failure}, redacted, and returns ${code}`, () => {
       const error = failureToError(
         { class: failure, message: 'max_tokens is too large for sk-abcdefghijkl', param: 'max_tokens' },
         'local',
@@ -64,11 +64,11 @@ describe('failures', () => {
     });
   }
 
-  it('passes on when to try again', () => {
+  it('passes on the retry time', () => {
     expect(failureToError({ class: 'rate_limit', message: '', retryAfterMs: 2000 }, 'x').retryAfterMs).to.equal(2000);
   });
 
-  it('never lets the caller’s own faults be tried again or count against a provider', () => {
+  it('never retries the caller’s own errors nor counts them against a provider', () => {
     for (const failure of ['invalid_request', 'context_length', 'content_filter'] satisfies FailureClass[]) {
       expect(FAILURES[failure]).to.include({ failover: false });
     }
@@ -76,7 +76,7 @@ describe('failures', () => {
 
   describe('redacting', () => {
     for (const canary of CANARIES) {
-      it(`takes out ${canary}`, () => {
+      it(`removes ${canary}`, () => {
         const shown = redact(`Refused: "${canary}" (see ${canary}).`);
         expect(shown).to.not.include(canary);
         for (const part of canary.split(/[:/@ *]+/).filter((part) => part.length > 6))
@@ -92,7 +92,7 @@ describe('failures', () => {
       'model gpt-5.2-mini-2026-01-01 does not support temperature=0.7 (range 0.0-2.0)',
       'meta-llama/Llama-3.3-70B-Instruct needs api_version_parameter and response_format.json_schema',
     ]) {
-      it(`leaves alone: ${plain}`, () => expect(redact(plain)).to.equal(plain));
+      it(`keeps: ${plain}`, () => expect(redact(plain)).to.equal(plain));
     }
 
     it('puts everything on one line and cuts it at 500 characters', () => {

@@ -2,20 +2,20 @@ import { expect } from 'chai';
 import { createId, createOrderedId, requestIdOf } from '../../../core/calls/call.ts';
 
 describe('ids', () => {
-  it('have their prefix and 22 url-safe characters, and never come twice', () => {
+  it('have their prefix and 22 url-safe characters, and are unique', () => {
     const ids = Array.from({ length: 1000 }, () => createId('req_'));
     for (const id of ids) expect(id).to.match(/^req_[\w-]{22}$/);
     expect(new Set(ids).size).to.equal(ids.length);
   });
 
-  it('that are ordered grow as text, also within a millisecond', () => {
+  it('that are ordered sort as text, also within a millisecond', () => {
     const ids = Array.from({ length: 5000 }, () => createOrderedId('call_'));
     for (const id of ids) expect(id).to.match(/^call_[\da-z]{10}[\w-]{12}$/);
     expect([...new Set(ids)].sort()).to.deep.equal(ids);
   });
 
   for (const inbound of ['12345678', 'a.b_c-d.e', 'x'.repeat(128)])
-    it(`of a request are kept when they are like ${inbound.slice(0, 12)}`, () => {
+    it(`of a request are preserved if they look like ${inbound.slice(0, 12)}`, () => {
       expect(requestIdOf(inbound)).to.equal(inbound);
     });
 
@@ -31,7 +31,7 @@ describe('ids', () => {
     '<script>x',
   ];
   for (const inbound of REFUSED)
-    it(`of a request are made anew instead of ${JSON.stringify(inbound)?.slice(0, 24)}`, () => {
+    it(`of a request are replaced if they are ${JSON.stringify(inbound)?.slice(0, 24)}`, () => {
       expect(requestIdOf(inbound)).to.match(/^req_[\w-]{22}$/);
     });
 });

@@ -12,8 +12,8 @@ const shownOf = (body: unknown, fields: object = {}, patch: unknown = String) =>
 };
 const textsOf = (...given: Parameters<typeof shownOf>) => shownOf(...given).shown.native_texts;
 
-describe('texts of a body that only a vendor of its format gets', () => {
-  it('G66: has none for a body of which the canonical request has every text', () => {
+describe('texts of a body that only a vendor with its format receives', () => {
+  it('G66: are empty if the canonical request has every text of the body', () => {
     const tool = { function: { name: 'f', parameters: { type: 'object', properties: { city: { type: 'string' } } } } };
     const call = { id: 'c1', type: 'function', function: { name: 'f', arguments: '{"city":"Rome","at":["noon"]}' } };
     const file = { file: { file_data: 'data:application/pdf;base64,JVBERi0=' } };
@@ -30,7 +30,7 @@ describe('texts of a body that only a vendor of its format gets', () => {
     expect(textsOf(body, { tools: [tool], calls: [call], files: [file, text] })).to.equal(undefined);
   });
 
-  it('G66: has other texts where they stand, beside what says how to read them', () => {
+  it('G66: include other texts at their places, with the members that define their type', () => {
     const source = { type: 'base64', media_type: 'text/plain', data: 'SGVsbG8gd29ybGQ=', more: 1 };
     const body = {
       blocks: [{ type: 'text', text: 'Hi' }, { type: 'document', source, title: 'Plan' }, { text: 'Hi' }],
@@ -39,17 +39,17 @@ describe('texts of a body that only a vendor of its format gets', () => {
     expect(textsOf(body)).to.deep.equal({ blocks: [null, { type: 'document', source: read, title: 'Plan' }] });
   });
 
-  it('G66: has a text that the canonical request has only as an identifier', () => {
+  it('G66: include a text that the canonical request has only as an identifier', () => {
     expect(textsOf({ id: 'x', title: 'x' }, { id: 'x' })).to.deep.equal({ title: 'x' });
   });
 
-  it('G66: has names of properties', () => {
+  it('G66: include names of properties', () => {
     expect(textsOf({ schema: { properties: { plan: { type: 'string' } } } })).to.deep.equal({
       schema: { properties: { plan: null } },
     });
   });
 
-  it('reads the body when a hook reads the texts, and once', () => {
+  it('are read from the body once, when a hook reads them', () => {
     let reads = 0;
     const body = Object.defineProperty({}, 'title', { enumerable: true, get: () => `Plan ${++reads}` });
     const { shown } = shownOf(body);
@@ -61,12 +61,12 @@ describe('texts of a body that only a vendor of its format gets', () => {
     ]);
   });
 
-  it('leaves a request alone that goes to no vendor in its own body', () => {
+  it('are ignored for a request that no vendor gets in its own format', () => {
     const { request, shown } = shownOf({ title: 'Plan' }, {}, null);
     expect(shown).to.equal(request);
   });
 
-  it('G66: keeps the body where a hook changes other fields, and not where it changes or removes the texts', () => {
+  it('G66: keep the body if a hook changes other fields, but not if it changes or removes the texts', () => {
     const { shown } = shownOf({ title: 'Plan' });
     const { native_texts: _texts, ...rest } = shown;
     const told = [{ ...shown, user: 'ann' }, { ...shown, native_texts: { title: '***' } }, rest];
@@ -77,7 +77,7 @@ describe('texts of a body that only a vendor of its format gets', () => {
     ]);
   });
 
-  it('tells a place of the texts as one of the body', () => {
+  it('have places in the body', () => {
     expect(['native_texts.blocks[1].title', 'messages[0].content'].map(placeInBody)).to.deep.equal([
       'blocks[1].title',
       undefined,

@@ -63,7 +63,7 @@ function cut(bytes: Buffer, at: readonly number[]): Buffer[] {
 }
 
 describe('the events of an upstream stream', () => {
-  it('come as chunks, with the usage at the end', async () => {
+  it('become chunks, with the usage at the end', async () => {
     const parts = [ROLE, FIRST, event({ content: ' upon “a” time\n' }), STOP, USAGE, DONE];
     expect(await readAll(parts.map((text) => Buffer.from(text)))).to.deep.equal({
       text: 'Once upon “a” time\n',
@@ -72,7 +72,7 @@ describe('the events of an upstream stream', () => {
     });
   });
 
-  it('say the same however the bytes are cut', async () => {
+  it('are the same however the bytes are split', async () => {
     const texts = fc.array(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 6 }), { maxLength: 12 });
     const cuts = fc.array(fc.nat(3000), { maxLength: 20 });
     await fc.assert(
@@ -87,7 +87,7 @@ describe('the events of an upstream stream', () => {
     );
   });
 
-  it('are broken off when no reason to stop came', async () => {
+  it('are incomplete without a finish reason', async () => {
     const parts = [ROLE, FIRST, event({ content: ' more' })].map((text) => Buffer.from(text));
     const thrown = await readAll(parts).then(
       () => undefined,

@@ -39,8 +39,8 @@ const cut = (text: string, sizes: readonly number[]): readonly string[] => {
 };
 const sizes = fc.array(fc.nat({ max: 9 }), { maxLength: 12 });
 
-describe('where one target’s text ends and another’s begins', () => {
-  it('loses and doubles nothing of a vendor that repeats what it was given', () => {
+describe('the seam between two targets’ texts', () => {
+  it('loses and duplicates nothing of a vendor that repeats its prefix', () => {
     fc.assert(
       fc.property(words, words, sizes, (before, after, at) => {
         expect(joined(before, cut(before + after, at), { echoes: true })).to.equal(after);
@@ -48,7 +48,7 @@ describe('where one target’s text ends and another’s begins', () => {
     );
   });
 
-  it('loses and doubles nothing of a vendor that sends what follows', () => {
+  it('loses and duplicates nothing of a vendor that sends the continuation', () => {
     fc.assert(
       fc.property(words, words, sizes, (before, after, at) => {
         fc.pre(before.length < 32 || !after.startsWith(before));
@@ -57,7 +57,7 @@ describe('where one target’s text ends and another’s begins', () => {
     );
   });
 
-  it('gives white space once that a vendor is not given', () => {
+  it('adds white space once that a vendor does not get', () => {
     fc.assert(
       fc.property(words, words, sizes, (before, after, at) => {
         const given = before.trimEnd();
@@ -70,7 +70,7 @@ describe('where one target’s text ends and another’s begins', () => {
     expect(joined('a ', ['\nb'], { trims: true })).to.equal('\nb');
   });
 
-  it('ends what does not fit: another text in place of the repetition, and a repetition that nobody declared', () => {
+  it('ends on a mismatch: another text in place of the repetition, and an undeclared repetition', () => {
     const long = 'x'.repeat(40);
     expect(() => joined('Hello', ['Hell', ' no'], { echoes: true })).to.throw('does not fit');
     expect(() => joined('Hello', ['Hel'], { echoes: true })).to.throw('does not fit');
@@ -78,7 +78,7 @@ describe('where one target’s text ends and another’s begins', () => {
     expect(joined(long, [long.slice(1)])).to.equal(long.slice(1));
   });
 
-  it('is no place for thinking; calls of tools pass', () => {
+  it('drops thinking; tool calls pass', () => {
     const seam = new Seam(said('Hello'));
     const [choice] = seam.push(deltaChunk(HEAD, { reasoning_content: 'hm', content: ' you' })).choices;
     expect(choice?.delta).to.deep.equal({ content: ' you' });
@@ -87,8 +87,8 @@ describe('where one target’s text ends and another’s begins', () => {
   });
 });
 
-describe('what a stream has said', () => {
-  it('goes on while it is text of one choice that has not ended, up to a million characters', () => {
+describe('the text of a stream', () => {
+  it('is recorded for one unfinished choice of text, up to a million characters', () => {
     const noted = said('Hello');
     noted.note(deltaChunk(HEAD, { content: ' you', refusal: null, annotations: [], reasoning_content: '' }));
     expect(noted).to.include({ isOpen: true, text: 'Hello you' });

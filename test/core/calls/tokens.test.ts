@@ -12,7 +12,7 @@ const partOf = (part: { readonly type: string; readonly [field: string]: unknown
 });
 const base64 = Buffer.alloc(30_000, 'text ').toString('base64');
 
-describe('what a request is estimated at before it is sent', () => {
+describe('the estimate of a request', () => {
   const LEAST: readonly (readonly [string, object, number])[] = [
     ['tools', { tools: [{ type: 'function', function: { name: 'f', description: LONG } }] }, 10_000],
     ['functions', { functions: [{ name: 'f', description: LONG }] }, 10_000],
@@ -53,12 +53,12 @@ describe('what a request is estimated at before it is sent', () => {
       expect(cost - plain).to.be.within(least - 10, least * 1.1 + 200);
     });
 
-  it('counts nothing for what no model reads', () => {
+  it('counts nothing for parts that no model reads', () => {
     const more = { metadata: { note: LONG }, logit_bias: { 1: 1 }, stream_options: { include_usage: true } };
     expect(factsOf({ ...base, ...more }).inputTokens).to.equal(factsOf(base).inputTokens);
   });
 
-  it('counts a file of a few words as these words', () => {
+  it('counts a short text file by its words', () => {
     const data = Buffer.from('a few words').toString('base64');
     const request = { ...base, ...partOf({ type: 'file', file: { file_data: data } }) };
     expect(factsOf(request).inputTokens).to.be.below(20);

@@ -4,7 +4,7 @@ import { refusal } from '../../support/errors.ts';
 
 const RULES = { team: ['search', 'ads'], project: '*', env: ['a', 'b'], one: '*', two: '*', three: '*' } as const;
 
-describe('the tags that a request names', () => {
+describe('the tags of a request', () => {
   const TAGS: readonly (readonly [header: string, own: readonly string[], tags: readonly string[]])[] = [
     ['team=search', [], ['team=search']],
     [' team=search , project=Apollo 11 ', [], ['team=search', 'project=Apollo 11']],
@@ -44,7 +44,7 @@ describe('the tags that a request names', () => {
       expect(error.message).to.match(message).and.to.have.length.below(600);
     });
 
-  it('are refused with what an operator does about it where none are configured', () => {
+  it('are refused with the operator’s remedy if none are configured', () => {
     expect(refusal(() => readTags('team=search', [], {})).message).to.match(/No tags are allowed here: an operator/);
   });
 });

@@ -90,7 +90,7 @@ describe('the credential of a request', () => {
           .with.property('code', found);
     });
 
-  it('is kept from dialects, with all that may hold one', () => {
+  it('is hidden from dialects, with all fields that may contain one', () => {
     const headers = { authorization: 'a', 'x-api-key': 'b', cookie: 'c', 'x-own-key': 'd', accept: 'e' };
     expect(withoutCredentials(headers, ['x-own-key'])).to.deep.equal({ accept: 'e' });
   });

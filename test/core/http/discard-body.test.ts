@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { discardBody } from '../../../core/http/error-answer.ts';
 import { until } from '../../support/wait.ts';
 
-describe('reading what is left of a request', () => {
+describe('reading the rest of a request', () => {
   let server: http.Server;
   const results: boolean[] = [];
   before(async () => {
@@ -37,7 +37,7 @@ describe('reading what is left of a request', () => {
       socket.destroy();
     });
 
-  it('ends when the sender hangs up', async () => {
+  it('ends when the sender disconnects', async () => {
     (await send(1000, 'x')).destroy();
     await until('it is over', () => results.length > 0);
     expect(results).to.deep.equal([false]);

@@ -18,7 +18,7 @@ function codeOf(act: () => unknown): string {
 }
 
 describe('the count of wrong credentials by address (E34)', () => {
-  it('E34: says 401 as often as the limit is, then 429 with the time to wait', () => {
+  it('E34: returns 401 up to the limit, then 429 with the time to wait', () => {
     const failures = createFailedCredentials(2, createSilentLog());
     const told = [1, 2, 3, 4].map(() => codeOf(() => failures.refuse(WRONG, '192.0.2.1')));
     expect(told).to.deep.equal(['invalid_api_key', 'invalid_api_key', 'rate_limited', 'rate_limited']);
@@ -29,7 +29,7 @@ describe('the count of wrong credentials by address (E34)', () => {
       .within(1, 60_000);
   });
 
-  it('E34: begins anew after a minute', () => {
+  it('E34: resets after a minute', () => {
     mock.timers.enable({ apis: ['Date'] });
     try {
       const failures = createFailedCredentials(1, createSilentLog());
@@ -62,7 +62,7 @@ describe('the count of wrong credentials by address (E34)', () => {
     expect(codeOf(() => failures.refuse(WRONG, '192.0.2.1'))).to.equal('invalid_api_key');
   });
 
-  it('E34: bounds look-ups of an address only once it is over the limit, at ten times that', () => {
+  it('E34: limits look-ups of an address only once it is over the limit, at ten times that', () => {
     const failures = createFailedCredentials(1, createSilentLog());
     const lookUp = () => codeOf(() => failures.beforeLookup('192.0.2.1'));
     for (let n = 0; n < 50; n += 1) expect(lookUp()).to.equal('ok');
@@ -103,5 +103,5 @@ describe('the count of wrong credentials by address (E34)', () => {
     ['no address', 'no address'],
   ];
   for (const [address, network] of NETWORKS)
-    it(`E34: takes "${address}" as "${network}"`, () => expect(networkOf(address)).to.equal(network));
+    it(`E34: treats "${address}" as "${network}"`, () => expect(networkOf(address)).to.equal(network));
 });

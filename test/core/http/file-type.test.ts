@@ -4,7 +4,7 @@ import { isSpecificType, typeOfBytes, typeOfName, withExtension } from '../../..
 const latin = (text: string) => Buffer.from(text, 'latin1');
 
 describe('the media type of an uploaded file', () => {
-  it('G30: comes from the extension of the name, whatever its case', () => {
+  it('G30: is derived from the extension of the name, whatever its case', () => {
     expect(typeOfName('speech.WEBM')).to.equal('audio/webm');
     expect(typeOfName('a.b.m4a')).to.equal('audio/mp4');
     for (const name of ['blob', '', 'a.unknown', 'x.constructor', '.'])
@@ -39,13 +39,13 @@ describe('the media type of an uploaded file', () => {
       expect(typeOfBytes(bytes)).to.equal(type);
     });
 
-  it('G30: is not told by octet-stream', () => {
+  it('G30: is not octet-stream', () => {
     for (const type of [null, undefined, '', ' ', 'application/octet-stream', 'binary/octet-stream; x=1'])
       expect(isSpecificType(type), String(type)).to.equal(false);
     expect(isSpecificType('audio/wav')).to.equal(true);
   });
 
-  it('G30: gives a name without an extension one', () => {
+  it('G30: adds an extension to a name without one', () => {
     expect(withExtension('blob', 'audio/webm;codecs=opus')).to.equal('blob.webm');
     expect(withExtension('', 'image/png')).to.equal('file.png');
     expect(withExtension('a.b', 'image/png')).to.equal('a.b');

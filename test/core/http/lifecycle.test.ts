@@ -29,7 +29,7 @@ describe('a server', () => {
   }
   const at = <T>(list: readonly T[], index: number): T => list[index] ?? expect.fail('nothing was asked');
 
-  it('aborts the signal of a running response when its caller hangs up', async () => {
+  it('aborts the signal of a running response when its caller disconnects', async () => {
     const { lifecycle, server, open, ask } = await serve();
     const { hangUp } = ask();
     await until('the request is there', () => open.length === 1);
@@ -64,7 +64,7 @@ describe('a server', () => {
     expect(lifecycle).to.include({ phase: 'closed', draining: true });
   });
 
-  it('ends at the deadline what still runs, as a shutdown', async () => {
+  it('cancels running responses at the deadline, as a shutdown', async () => {
     const { lifecycle, server, open, ask } = await serve();
     const { answer } = ask();
     await until('the request is there', () => open.length === 1);
@@ -75,7 +75,7 @@ describe('a server', () => {
     expect(await answer).to.equal('shut down');
   });
 
-  it('ends what has no end when it begins to drain, and at once what comes after that (E59)', async () => {
+  it('cancels endless responses when it starts to drain, and later ones immediately (E59)', async () => {
     const { lifecycle, server, open, ask } = await serve(true);
     const { answer } = ask();
     await until('the request is there', () => open.length === 1);
@@ -110,7 +110,7 @@ describe('a server', () => {
     await closed;
   });
 
-  it('cuts the connection of what does not end even then', async () => {
+  it('cuts the connection of a response that does not end even then', async () => {
     const { lifecycle, server, open, ask } = await serve();
     const { answer } = ask();
     await until('the request is there', () => open.length === 1);

@@ -32,33 +32,33 @@ describe('the memory in flight', () => {
     expect(codeOf(() => memory.book('three', 10))).to.equal('fits');
   });
 
-  it('E25: is left for one more owner when five have taken all that they may', () => {
+  it('E25: has room for one more owner when five have reached their limits', () => {
     const memory = createMemory({ bytes: 1e6, floorBytes: 0 });
     for (let at = 0; at < 5; at += 1) while (codeOf(() => memory.book(`owner ${at}`, 100)) === 'fits');
     expect(codeOf(() => memory.book('last', 1000))).to.equal('fits');
   });
 
-  it('is refused as overloaded only to an owner whose own holds are not in the way', () => {
+  it('is refused as overloaded only to an owner whose own holds are not the reason', () => {
     const memory = plain();
     memory.book('one', 60);
     expect(codeOf(() => memory.book('two', 25))).to.equal('overloaded');
     expect(codeOf(() => memory.book('two', 20))).to.equal('fits');
   });
 
-  it('is refused for good to a hold that would not fit alone', () => {
+  it('is permanently refused to a hold that would not fit alone', () => {
     const hold = plain().book('one', 60);
     expect(grow(hold, 1)).to.equal('request_too_large');
     expect(hold.bytes).to.equal(60);
   });
 
-  it('E25: keeps an eighth of it for holds of up to 256 KiB, unless told otherwise', () => {
+  it('E25: reserves an eighth for holds of up to 256 KiB by default', () => {
     const memory = createMemory({ bytes: 8_000_000 });
     for (let at = 0; at < 10; at += 1) while (codeOf(() => memory.book(`owner ${at}`, 262_200)) === 'fits');
     expect(codeOf(() => memory.book('last', 262_200))).to.equal('overloaded');
     expect(codeOf(() => memory.book('last', 262_100))).to.equal('fits');
   });
 
-  it('E25: has a part for small holds, which large ones of all owners together do not reach', () => {
+  it('E25: has a part for small holds that large ones cannot use', () => {
     const memory = createMemory({ bytes: 200, floorBytes: 100, smallBytes: 5 });
     for (const owner of ['one', 'two', 'three', 'four']) while (codeOf(() => memory.book(owner, 6)) === 'fits');
     expect(codeOf(() => memory.book('five', 6))).to.equal('overloaded');
@@ -71,7 +71,7 @@ describe('the memory in flight', () => {
     expect(small.bytes).to.equal(5);
   });
 
-  it('is given back by a release and by a smaller size, and is not booked after a release', () => {
+  it('is freed by a release and by a smaller size, and is not booked after a release', () => {
     const memory = plain();
     const hold = memory.book('one', 60);
     hold.resize(10);
@@ -83,7 +83,7 @@ describe('the memory in flight', () => {
     expect(codeOf(() => memory.book('one', 50))).to.equal('fits');
   });
 
-  it('passes to the owner who turns out to hold it, when that one has room', () => {
+  it('moves to the identified owner, if that one has room', () => {
     const memory = plain();
     const hold = memory.book('somebody', 20);
     memory.book('one', 45);
@@ -92,7 +92,7 @@ describe('the memory in flight', () => {
     expect(codeOf(() => memory.book('somebody', 15))).to.equal('fits');
   });
 
-  it('lets large bodies be parsed one in each turn of the event loop, and small ones at once', async () => {
+  it('allows one large body per turn of the event loop, and small ones immediately', async () => {
     const memory = createMemory();
     expect(memory.turn(1000)).to.equal(undefined);
     const order: string[] = [];
@@ -105,7 +105,7 @@ describe('the memory in flight', () => {
     expect(order.indexOf('others')).to.be.oneOf([0, 1]);
   });
 
-  it('lets owners of large bodies take turns, and those of one rest after each while others have requests (E30)', async () => {
+  it('alternates between owners of large bodies, and delays those of one while others have requests (E30)', async () => {
     const memory = createMemory();
     memory.book('small', 10);
     const order: string[] = [];
@@ -121,7 +121,7 @@ describe('the memory in flight', () => {
     expect((at[3] ?? 0) - (at[2] ?? 0)).to.be.above(60);
   });
 
-  it('lets the bodies of an owner rest by their bytes where another one came meanwhile, and refuses what would wait for seconds (E30)', async () => {
+  it('delays the bodies of an owner by their bytes if another owner has requests, and refuses a wait of seconds (E30)', async () => {
     const memory = createMemory();
     const owner = 'greedy';
     const first = memory.turn(2_000_000, { owner });
@@ -140,7 +140,7 @@ describe('the memory in flight', () => {
     await memory.turn(100_000, { owner: 'another' });
   });
 
-  it('lets a few requests of an owner go on in each turn of the event loop where others have requests, and all where none has (E30)', async () => {
+  it('allows a few requests of an owner per turn of the event loop if others have requests, and all otherwise (E30)', async () => {
     const memory = createMemory();
     const arrive = (owner: string): Promise<void> | undefined => memory.book('address').assign(owner);
     for (let at = 0; at < 100; at += 1) expect(arrive('greedy'), 'alone').to.equal(undefined);
@@ -160,7 +160,7 @@ describe('the memory in flight', () => {
     expect(order.indexOf('two turns later')).to.be.below(20);
   });
 
-  it('lets messages of websockets wait in the line of their owner, together with its requests (G62)', async () => {
+  it('queues websocket messages with their owner’s requests (G62)', async () => {
     const memory = createMemory();
     memory.book('small', 10);
     const order: string[] = [];
@@ -178,7 +178,7 @@ describe('the memory in flight', () => {
     expect(order).to.have.length(33);
   });
 
-  it('has an owner wait for nobody who is alone', async () => {
+  it('does not delay a single owner', async () => {
     const memory = createMemory();
     memory.book('greedy', 10);
     const began = performance.now();
@@ -187,8 +187,8 @@ describe('the memory in flight', () => {
   });
 });
 
-describe('the least rate', () => {
-  it('E25: ends what comes more slowly with request_timeout, and says how fast it must be', async () => {
+describe('the minimum rate', () => {
+  it('E25: ends a slower body with request_timeout, and reports the minimum', async () => {
     let error: GatewayError | undefined;
     const watch = createMemory({ leastRate: { bytes: 10, everyMs: 5 } }).watchRate((slow) => {
       error = slow;
@@ -201,7 +201,7 @@ describe('the least rate', () => {
     });
   });
 
-  it('does not judge a time in which the process read nothing', async () => {
+  it('ignores times in which the process read nothing', async () => {
     let isSlow = false;
     const watch = createMemory({ leastRate: { bytes: 1, everyMs: 20 } }).watchRate(() => {
       isSlow = true;

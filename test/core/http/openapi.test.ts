@@ -43,7 +43,7 @@ describe('the OpenAPI document', () => {
     expect(operation.tags).to.deep.equal(['acme']);
   });
 
-  it('tells the parameters of a query, and which are required', () => {
+  it('lists the parameters of a query, and which are required', () => {
     const query = { type: 'object', required: ['q'], properties: { q: { type: 'string' }, k: { type: 'integer' } } };
     expect(documentOf({ query }).operation.parameters).to.deep.equal([
       { name: 'q', in: 'query', required: true, schema: { type: 'string' } },
@@ -61,7 +61,7 @@ describe('the OpenAPI document', () => {
     ],
   ];
   for (const [auth, security] of SECURITY)
-    it(`says of a route which credential it needs: ${String(auth)}`, () =>
+    it(`has the required credential of a route: ${String(auth)}`, () =>
       expect(documentOf({ auth }).operation.security).to.deep.equal(security));
 
   it('makes a component of a schema with an $id, and refers to it', () => {
@@ -76,25 +76,25 @@ describe('the OpenAPI document', () => {
     });
   });
 
-  it('says when a body may be left out', () => {
+  it('marks an optional body', () => {
     expect(documentOf({ body: { type: 'object' } }).operation.requestBody?.required).to.equal(true);
     expect(documentOf({ body: { type: 'object' }, bodyOptional: true }).operation.requestBody?.required).to.equal(
       false,
     );
   });
 
-  it('adds the errors that a route of its kind may answer with', () => {
+  it('adds the possible errors of a route’s kind', () => {
     expect(Object.keys(documentOf({ auth: 'none' }).operation.responses)).to.deep.equal(['200', '500']);
     const { responses } = documentOf({ auth: ['key'], body: { type: 'object' } }).operation;
     expect(Object.keys(responses)).to.include.members(['400', '401', '403', '413', '415', '429', '500', '503']);
   });
 
-  it('tells content types other than JSON', () => {
+  it('lists content types other than JSON', () => {
     const { responses } = documentOf({
       responses: { 200: { description: 'Sound.', contentType: 'audio/mpeg' } },
     }).operation;
     expect(responses['200']).to.deep.equal({ description: 'Sound.', content: { 'audio/mpeg': {} } });
   });
 
-  it('carries the version', () => expect(documentOf({}).document.info.version).to.equal('1.2.3'));
+  it('contains the version', () => expect(documentOf({}).document.info.version).to.equal('1.2.3'));
 });

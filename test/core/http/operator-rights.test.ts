@@ -6,7 +6,7 @@ import { refuseLacking } from '../../../core/http/operator-rights.ts';
 const viewer: Principal = { credential: 'key', userId: 'v', account: 'v', scopes: ['usage:read'] };
 
 describe('the scopes of an operator', () => {
-  it('E41: open what needs one of them, or any, and nothing that is for admins alone', () => {
+  it('E41: give access to routes that need one of them, or any, and not to routes for admins only', () => {
     const opened = (['usage:read', 'any', 'keys:write', undefined] as const).map((scope) => hasScope(viewer, scope));
     expect(opened).to.deep.equal([true, true, false, false]);
     const user: Principal = { credential: 'key', userId: 'u', account: 'u' };
@@ -14,7 +14,7 @@ describe('the scopes of an operator', () => {
     expect(hasScope({ ...user, isAdmin: true }, undefined)).to.equal(true);
   });
 
-  it('E41: are named where one lacks, or the role where none would do', () => {
+  it('E41: are named in a refusal, or the role if no scope is enough', () => {
     expect(() => refuseLacking(viewer, 'keys:write', true)).to.throw('needs the scope "keys:write"');
     expect(() => refuseLacking(viewer, undefined, true)).to.throw('needs the role "admin"');
     expect(() => refuseLacking(viewer, 'usage:read', true)).not.to.throw();

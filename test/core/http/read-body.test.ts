@@ -62,7 +62,7 @@ describe('the body of a request', () => {
     return { code, message, param };
   }
 
-  it('reaches its route as a value and as the bytes that came', async () => {
+  it('reaches its route as a value and as its bytes', async () => {
     const sent = '{ "a": [1, "é😀"] }\n';
     const { body } = await read(sent);
     expect(body).to.deep.include({ value: { a: [1, 'é😀'] }, empty: false });
@@ -132,7 +132,7 @@ describe('the body of a request', () => {
     expect((await read(`"${'x'.repeat(MAX - 2)}"`)).body!.raw.length).to.equal(MAX);
   });
 
-  it('is refused for more values and names than the limit, whatever they are', async () => {
+  it('is refused for more values and names than the limit, of any kind', async () => {
     const atMost = { 'content-type': 'application/json', 'x-max-values': '5' };
     expect((await read('[1, "a", {"b": null}]', atMost)).code).to.equal('request_too_large');
     expect((await read('[1, {"b": null}]', atMost)).value).to.deep.equal([1, { b: null }]);
@@ -143,7 +143,7 @@ describe('the body of a request', () => {
       });
   });
 
-  it('E28: is refused at the bound of values, however long it is', async () => {
+  it('E28: is refused at the limit of values, however long it is', async () => {
     const bytes = Buffer.from(`[${'{},'.repeat(MAX_MIB * 349_525)}{}]`);
     const bounds = { maxDepth: 64, maxValues: 400_000 };
     expect(measureJson(bytes, bounds)).to.deep.include({ values: 400_001, exceeded: 'values' });
@@ -174,7 +174,7 @@ describe('the body of a request', () => {
     expect(outcomes).to.have.length(1);
   });
 
-  it('counts as aborted when the caller hangs up', async () => {
+  it('counts as aborted when the caller disconnects', async () => {
     const socket = net.connect(port, '127.0.0.1');
     socket.write('POST / HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{"a"');
     await new Promise((resolve) => setTimeout(resolve, 30));
@@ -183,7 +183,7 @@ describe('the body of a request', () => {
     expect(outcomes[0]!.error).to.be.instanceOf(RequestAborted);
   });
 
-  describe('that has a mistake', () => {
+  describe('with an error', () => {
     const cases: readonly (readonly [what: string, body: string | Buffer, message: RegExp, param?: string])[] = [
       ['a comma too many', '{\n  "a": 1,\n}', /is not valid JSON: .*\(line 3, column 1\)/],
       ['single quotes', "{'a': 1}", /is not valid JSON: .*\(line 1, column 2\)/],
@@ -213,7 +213,7 @@ describe('the body of a request', () => {
       ['constructor.prototype', '{"constructor": {"prototype": {"x": 1}}}', /not allowed/, 'constructor'],
     ];
     for (const [what, body, message, param] of cases) {
-      it(`is refused as invalid_json, saying where: ${what}`, async () => {
+      it(`is refused as invalid_json, with the place: ${what}`, async () => {
         const result = await read(body);
         expect(result.code).to.equal('invalid_json');
         expect(result.message).to.match(message);
@@ -222,7 +222,7 @@ describe('the body of a request', () => {
     }
   });
 
-  describe('that has no mistake', () => {
+  describe('without an error', () => {
     for (const [what, body] of [
       ['64 levels', '['.repeat(64) + ']'.repeat(64)],
       ['brackets in strings', JSON.stringify('[{'.repeat(200))],
@@ -234,7 +234,7 @@ describe('the body of a request', () => {
       ['names that folding or a prototype would make equal', '{"Model": 1, "model": 2, "toString": 3, "valueOf": 4}'],
       ['escaped pairs', '"\\ud83d\\ude00 \\u00e9"'],
     ] as const) {
-      it(`is taken with ${what}`, async () => {
+      it(`is accepted with ${what}`, async () => {
         expect((await read(body)).value).to.deep.equal(JSON.parse(body));
       });
     }
@@ -244,7 +244,7 @@ describe('the body of a request', () => {
     const cases = jsonTestSuite();
     it('is one of more than 250', () => expect(cases.length).to.be.greaterThan(250));
     for (const { name, bytes } of cases) {
-      it(`is judged as the suite says: ${name}`, async () => {
+      it(`has the expected result of the suite: ${name}`, async () => {
         const result = await read(bytes, { 'content-type': 'application/json', 'x-max': '1000000' });
         // The route decides about an empty body, which is invalid JSON in any case.
         if (bytes.length === 0) expect(result.body).to.include({ empty: true });

@@ -37,17 +37,17 @@ describe('the error of a request', () => {
     ],
   ];
   for (const [schema, value, param, message] of ROWS)
-    it(`says ${message}`, () => {
+    it(`is ${message}`, () => {
       const error = errorOf(schema, value);
       expect(error).to.include({ code: 'invalid_request', message });
       expect(error.param).to.equal(param);
     });
 
-  it('says where, for a query', () => {
+  it('has the place, for a query', () => {
     expect(errorOf(object({}, { required: ['q'] }), {}, 'query').message).to.equal('query "q" is required.');
   });
 
-  it('names fields as a caller writes them, and bounds them', () => {
+  it('names fields as a caller writes them, with a limited length', () => {
     expect(toParam('/messages/0/content/12/image_url/url')).to.equal('messages[0].content[12].image_url.url');
     expect(toParam('/a~1b/c~0d')).to.equal('a/b.c~d');
     expect(toParam(`/${'x'.repeat(5000)}`).length).to.be.lessThan(100);

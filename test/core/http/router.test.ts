@@ -101,18 +101,18 @@ describe('the router', () => {
     return { status: response.status, headers: response.headers, ...answer };
   }
 
-  it('gives a handler its parameters, decoded, slashes of a wildcard included; a broken escape as it is', async () => {
+  it('passes a handler its parameters, decoded, including slashes of a wildcard; an invalid escape stays unchanged', async () => {
     expect((await ask('GET', '/things/%zz')).params).to.deep.equal({ id: '%zz' });
     expect((await ask('GET', '/things/a%20b')).params).to.deep.equal({ id: 'a b' });
     expect((await ask('GET', '/files/a/b/c.txt')).params).to.deep.equal({ path: 'a/b/c.txt' });
   });
 
-  it('gives a path that several routes match to the one that was registered first', async () => {
+  it('selects the first registered route for a path that several match', async () => {
     expect((await ask('GET', '/order/first')).body).to.equal('a name');
     expect((await ask('GET', '/order/second')).body).to.equal('a parameter');
   });
 
-  it('answers 405 with the methods that a path has, and 404 for none', async () => {
+  it('returns 405 with the methods of a path, and 404 for an unknown one', async () => {
     const wrong = await ask('POST', '/things/1', { body: {} });
     expect(wrong).to.deep.include({ status: 405 });
     expect(wrong.headers.get('allow'))
@@ -161,7 +161,7 @@ describe('the router', () => {
       );
     });
 
-  it('checks the query, and refuses what it does not know', async () => {
+  it('checks the query, and refuses unknown parameters', async () => {
     expect((await ask('GET', '/query?q=x')).status).to.equal(200);
     expect((await ask('GET', '/query')).error).to.include({ code: 'invalid_request', param: 'q' });
     expect((await ask('GET', '/query?q=x&page=2')).error).to.include({ code: 'invalid_request', param: 'page' });

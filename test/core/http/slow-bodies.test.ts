@@ -82,7 +82,7 @@ describe('callers that send large or slow bodies', () => {
     return { status: response.status, ...error };
   }
 
-  it('E25: do not take the memory of others by the length that they announce, and are ended with 408', async () => {
+  it('E25: do not reserve the memory of others by their announced length, and are ended with 408', async () => {
     await start({ bytes: 24 * MB, leastRate: { bytes: 5000, everyMs: 500 } });
     const slow = await Promise.all(Array.from({ length: 9 }, () => begin('a1', 600)));
     for (let count = 0; count < 60; count += 1) expect(await post('b1', 1000)).to.deep.equal({ status: 200 });
@@ -91,7 +91,7 @@ describe('callers that send large or slow bodies', () => {
     for (const { text } of slow) expect(text).to.match(/^HTTP\/1\.1 408 /);
   });
 
-  it('E25: have a share of what has come, whatever their keys; others keep theirs, also for large bodies', async () => {
+  it('E25: share the memory of received bytes per account; others keep theirs, also for large bodies', async () => {
     // 21 MB for all but small bodies, of which one account may hold 14: 4.6 MB of bodies.
     await start({ bytes: 24 * MB });
     await Promise.all([begin('a1', MB), begin('a1', MB), begin('a2', MB), begin('a2', MB)]);
@@ -107,7 +107,7 @@ describe('callers that send large or slow bodies', () => {
     await until('its memory is back', async () => (await post('a2', MB)).status === 200);
   });
 
-  it('have their files booked where a route reads them into memory, and where it does not only what is on its way', async () => {
+  it('have their files booked if a route reads them into memory, otherwise only data in transit', async () => {
     await start({ bytes: 24 * MB });
     const send = async (path: string): Promise<number> => {
       const form = new FormData();
@@ -118,7 +118,7 @@ describe('callers that send large or slow bodies', () => {
     expect(await send('/whole'), 'twice 8 MB are over the 14 MB of one account').to.equal(413);
   });
 
-  it('E25: have the files of forms booked as they come, before they fill the disk', async () => {
+  it('E25: have the files of forms booked while they arrive, before they fill the disk', async () => {
     await start({ bytes: 24 * MB });
     const form = 'multipart/form-data; boundary=b';
     const part = '--b\r\ncontent-disposition: form-data; name="file"; filename="a"\r\ncontent-type: audio/wav\r\n\r\n';
@@ -143,14 +143,14 @@ describe('callers that send large or slow bodies', () => {
     expect(await post('b1', 1000)).to.deep.equal({ status: 200 });
   });
 
-  it('E25: are ended with 408 on a route that takes a form too', async () => {
+  it('E25: are ended with 408 on a route with a form too', async () => {
     await start({ leastRate: { bytes: 5000, everyMs: 100 } });
     const slow = await begin('a1', 600, '/form', 'multipart/form-data; boundary=x');
     await until('it is refused', () => slow.text.includes('request_timeout'), 60_000);
     expect(slow.text).to.match(/^HTTP\/1\.1 408 /);
   });
 
-  it('E25: may send a body in chunks of one byte, which are put together as they come', async () => {
+  it('E25: may send a body in chunks of one byte, which are combined on arrival', async () => {
     await start({});
     const socket = await connectTo(url);
     sockets.push(socket);

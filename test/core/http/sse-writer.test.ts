@@ -61,7 +61,7 @@ describe('the writer of an event stream', () => {
     expect(writer.started).to.equal(true);
   });
 
-  it('sends its head alone when told to start', async () => {
+  it('sends only its head on start', async () => {
     const { writer } = await open();
     writer.start();
     writer.start();
@@ -117,7 +117,7 @@ describe('the writer of an event stream', () => {
     await until('the stream has ended', () => received.includes('\r\n0\r\n\r\n'));
   });
 
-  it('adds nothing to a response that somebody else gives instead', async () => {
+  it('adds nothing to a response sent by other code', async () => {
     const { res } = await open({ keepAliveMs: 10 });
     res.writeHead(503, { 'content-length': '6' });
     res.write('no');
@@ -126,7 +126,7 @@ describe('the writer of an event stream', () => {
     await until('the answer is there', () => received.endsWith('\r\n\r\nnobody'));
   });
 
-  it('tells a producer to wait for a reader that is behind, and wakes it', async () => {
+  it('makes a producer wait for a slow reader, and wakes it', async () => {
     const { writer } = await open();
     socket.pause();
     await fill(writer);
@@ -143,7 +143,7 @@ describe('the writer of an event stream', () => {
     await until('the last frame is there', () => received.includes('data: last'));
   });
 
-  it('does not wait when nothing is behind', async () => {
+  it('does not wait without a backlog', async () => {
     const { writer } = await open();
     await writer.drained();
     expect(writer.write('data: 1\n\n')).to.equal(true);
@@ -161,7 +161,7 @@ describe('the writer of an event stream', () => {
     await writer.drained();
   });
 
-  it('wakes a waiting producer when the reader is gone, and is closed', async () => {
+  it('wakes a waiting producer when the reader has disconnected, and is closed', async () => {
     const { writer } = await open();
     socket.pause();
     await fill(writer);
@@ -174,7 +174,7 @@ describe('the writer of an event stream', () => {
     writer.fail(ERROR);
   });
 
-  it('cuts a reader that takes nothing for too long', async () => {
+  it('disconnects a reader that reads nothing for too long', async () => {
     const { writer } = await open({ writeIdleMs: 100, keepAliveMs: 60_000 });
     socket.pause();
     await fill(writer);
@@ -182,7 +182,7 @@ describe('the writer of an event stream', () => {
     await until('the writer is closed', () => writer.closed);
   });
 
-  it('cuts a reader that never takes the end', async () => {
+  it('disconnects a reader that never reads the end', async () => {
     const { writer, res } = await open({ writeIdleMs: 100 });
     socket.pause();
     await fill(writer);
@@ -190,7 +190,7 @@ describe('the writer of an event stream', () => {
     await until('the response is cut', () => res.destroyed);
   });
 
-  it('does not cut a reader that is slow', async () => {
+  it('does not disconnect a slow reader', async () => {
     const { writer } = await open({ writeIdleMs: 1_000, keepAliveMs: 60_000 });
     writer.start();
     for (let n = 0; n < 12; n++) {
@@ -204,7 +204,7 @@ describe('the writer of an event stream', () => {
     expect(isClosed).to.equal(false);
   });
 
-  it('does nothing for a response that is over', async () => {
+  it('does nothing for an ended response', async () => {
     const { res } = await open();
     res.end('over');
     const late = createSseWriter(res);

@@ -61,7 +61,7 @@ describe('the audit log', () => {
     ['a long day', 86_400_000],
     ['a day with all entries within three seconds', 3000],
   ] as const)
-    it(`reads not much more of ${title} than a page shows, and each entry of it once over all pages (E27)`, async function () {
+    it(`reads little more of ${title} than one page, and each entry once over all pages (E27)`, async function () {
       this.timeout(60_000);
       const store = await openMemory();
       const count = 6000;
@@ -98,20 +98,20 @@ describe('the audit log', () => {
       expect(seen).to.deep.equal(ids.toReversed());
     });
 
-  it('refuses a page that begins nowhere', async () => {
+  it('refuses a page with an invalid cursor', async () => {
     const audit = await openAudit();
     for (const after of ['', '../x', 'x'.repeat(10_000)])
       expect(await codeOf(audit.list({ limit: 1, after }))).to.equal('invalid_request');
   });
 
-  it('says that a change is too large to be shown, instead of keeping it', async () => {
+  it('marks a change as too large to be shown, instead of storing it', async () => {
     const audit = await openAudit();
     await audit.add({ actor: BOB, action: 'key.update', subject: 'tg_1', after: { name: 'x'.repeat(70_000) } });
     const { entries } = await audit.list({ limit: 1 });
     expect(entries[0]?.after).to.have.all.keys('too_large');
   });
 
-  it('tells who made the change when the store did not take its entry', async () => {
+  it('logs the author of a change if the store rejects its entry', async () => {
     const store = await openMemory();
     const counters = { ...store.counters, next: () => Promise.reject(new Error('down')) };
     const audit = createAuditLog({ store: { ...store, counters }, keepForMs: 1000, log: createSilentLog() });

@@ -9,7 +9,7 @@ const GOOD: Schema = { type: 'object', required: ['n'], properties: { n: { type:
 describe('the compiler of routes’ schemas', () => {
   const compile = (body: Schema) => createRouteCompiler(createRequestSchemas([]))('acme', { ...ROUTE, body }, 'body');
 
-  it('tells the first error of a value, and nothing for one that fits', () => {
+  it('returns the first error of a value, and nothing for a valid one', () => {
     const validate = compile(GOOD)!;
     const errorOf = (value: unknown) => (validate(value) ? undefined : validate.errors?.[0]);
     expect(errorOf({ n: 1 })).to.equal(undefined);
@@ -17,11 +17,11 @@ describe('the compiler of routes’ schemas', () => {
     expect(errorOf({})).to.include({ keyword: 'required' });
   });
 
-  it('makes nothing for a route without a schema', () => {
+  it('compiles nothing for a route without a schema', () => {
     expect(createRouteCompiler(createRequestSchemas([]))('acme', ROUTE, 'query')).to.equal(undefined);
   });
 
-  it('refuses a schema that is wrong when it is made, by the plugin’s name', () => {
+  it('refuses an invalid schema at compilation, with the plugin’s name', () => {
     expect(() => compile({ type: 'object', properties: { n: { tpye: 'integer' } } })).to.throw(
       /plugin "acme": the body schema of POST \/x does not compile: strict mode: unknown keyword: "tpye"/,
     );

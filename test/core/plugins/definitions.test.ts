@@ -15,10 +15,10 @@ const plugin = (version: number, members: string): string => `export default {
       handler(ctx) { ctx.body = 'open'; } });
   } };`;
 
-describe('G60: what plugins register is checked against closed tables', () => {
+describe('G60: plugins’ registrations are checked against closed tables', () => {
   afterEach(removeFolders);
 
-  it('takes every member that the contract has', () => {
+  it('accepts every member of the contract', () => {
     expect(mistakesOf({ ...route, role: 'admin', scope: 'usage:read' }, 'route')).to.deep.equal([]);
     expect(mistakesOf({ ...route, responses: { 200: { description: 'OK.', schema: {} } } }, 'route')).to.deep.equal([]);
     expect(mistakesOf({ name: 'a_usd', help: 'A', read: () => 1 }, 'figure')).to.deep.equal([]);

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { countTimeout, forgetFailures, HookBook, isLeftAlone, PAUSE_MS } from '../../../core/plugins/hook-guard.ts';
 
 describe('a hook that takes too long', () => {
-  it('E32: is left alone after five timeouts in a row, tried by one call when its time is over, and by all when that went well', () => {
+  it('E32: is skipped after five timeouts in a row, tried by one call after the pause, and used by all after its success', () => {
     const counts = new HookBook().countsOf('guard', 'admit');
     for (let at = 1; at < 5; at++) expect(countTimeout(counts)).to.equal(false);
     expect(countTimeout(counts)).to.equal(true);
@@ -15,7 +15,7 @@ describe('a hook that takes too long', () => {
     expect(counts.pausedUntilMs).to.equal(0);
   });
 
-  it('E32: is not left alone for timeouts between which it worked', () => {
+  it('E32: is not skipped after timeouts with successes in between', () => {
     const counts = new HookBook().countsOf('guard', 'admit');
     for (let at = 0; at < 20; at++) {
       expect(countTimeout(counts)).to.equal(false);
@@ -24,7 +24,7 @@ describe('a hook that takes too long', () => {
     expect(counts.pausedUntilMs).to.equal(0);
   });
 
-  it('E32: is not left alone for calls of one caller that hang while it does the work of others', () => {
+  it('E32: is not skipped because of one caller’s hanging calls while others succeed', () => {
     const counts = new HookBook().countsOf('guard', 'admit');
     const before = counts.wentWell;
     counts.wentWell += 1;
@@ -35,7 +35,7 @@ describe('a hook that takes too long', () => {
     expect(countTimeout(counts)).to.equal(true);
   });
 
-  it('E32: is tried at once by a call of another account than the one for which it hung, one at a time', () => {
+  it('E32: is tried immediately by a call of another account than the one for which it hung, one at a time', () => {
     const counts = new HookBook().countsOf('guard', 'admit');
     for (let at = 1; at <= 5; at++) countTimeout(counts, counts.wentWell, 'greedy');
     expect(isLeftAlone(counts, 'greedy')).to.equal(true);

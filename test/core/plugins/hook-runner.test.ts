@@ -54,7 +54,7 @@ async function failure(run: () => unknown): Promise<GatewayError> {
 }
 
 describe('hooks', () => {
-  it('that nobody uses are undefined', () => {
+  it('without handlers are undefined', () => {
     expect(Object.values(compile([])).every((hook) => hook === undefined)).to.equal(true);
     expect(Object.keys(compile([]))).to.have.members(Object.keys(HOOKS));
   });
@@ -80,7 +80,7 @@ describe('hooks', () => {
     expect(compile(hooks, { operation: 'embeddings' }).admit).to.be.a('function');
   });
 
-  it('of the kind first stop at the first answer', async () => {
+  it('of the kind first stop at the first result', async () => {
     const answer = { credential: 'key', userId: 'u', account: 'u' };
     const { authenticate } = compile([
       ['a', 'authenticate', () => undefined],
@@ -91,7 +91,7 @@ describe('hooks', () => {
     expect(await compile([['a', 'authenticate', () => undefined]]).authenticate({})).to.equal(undefined);
   });
 
-  it('of the kind waterfall get what the one before made, and keep it with undefined', async () => {
+  it('of the kind waterfall get the previous result, and keep it with undefined', async () => {
     const seen: unknown[] = [];
     const { prepare } = compile([
       ['a', 'prepare', (_call, request) => ({ ...(request as object), a: 1 })],
@@ -110,7 +110,7 @@ describe('hooks', () => {
     expect((await failure(() => admit({}))).code).to.equal('rate_limited');
   });
 
-  it('of the kind observe all run, and a throw is told with its owner', async () => {
+  it('of the kind observe all run, and an error is reported with its owner', async () => {
     const failed: string[] = [];
     const ran: string[] = [];
     const { finish } = compile(
@@ -132,7 +132,7 @@ describe('hooks', () => {
     expect(failed).to.have.members(['a', 'c']);
   });
 
-  it('of the kind transform hold a chunk back with none, and the rest is not asked', async () => {
+  it('of the kind transform hold a chunk back with an empty list, and later ones are not called', async () => {
     const { stream } = compile([
       ['outer', 'stream', () => ({ push: () => expect.fail('it was held back') })],
       ['inner', 'stream', () => ({ push: () => [] })],
@@ -142,7 +142,7 @@ describe('hooks', () => {
     expect(await made.end()).to.deep.equal([]);
   });
 
-  it('of the kind transform pass what one held back through those after it, at the end', async () => {
+  it('of the kind transform pass held-back chunks through later ones, at the end', async () => {
     const { stream } = compile([
       ['outer', 'stream', () => ({ push: async (chunk: unknown) => [chunkOf(textOf([chunk]).toUpperCase())] })],
       [
@@ -166,7 +166,7 @@ describe('hooks', () => {
     expect(textOf(await made.end())).to.equal('AB');
   });
 
-  it('of the kind transform are made for each call, and undefined lets its stream pass', async () => {
+  it('of the kind transform are created for each call, and undefined lets its stream pass', async () => {
     let made = 0;
     const { stream } = compile([
       [
@@ -199,7 +199,7 @@ describe('hooks', () => {
     ['admit', false],
   ];
   for (const [name, returned] of WRONG) {
-    it(`refuse ${String(returned)} (${typeof returned}) from ${name}, naming the plugin to the log alone`, async () => {
+    it(`refuse ${String(returned)} (${typeof returned}) from ${name}, naming the plugin only in the log`, async () => {
       const hooks = compile([['bad-plugin', name, () => returned]]);
       const error = await failure(() => hooks[name]({}, {}));
       expect(error.code).to.equal('internal_error');
@@ -231,7 +231,7 @@ describe('hooks', () => {
       expect(String((await failure(() => made.push(CHUNK))).cause)).to.include('plugin "bad-plugin", hook "stream"');
     });
 
-  it('of the kind transform whose push rejects later end the stream in an error, and nobody else', async () => {
+  it('of the kind transform whose push rejects later end the stream in an error, and no other', async () => {
     const stray: unknown[] = [];
     const note = (reason: unknown) => void stray.push(reason);
     process.on('unhandledRejection', note);
@@ -257,7 +257,7 @@ describe('hooks', () => {
     );
   });
 
-  it('that are all synchronous give their result at once, without a promise', () => {
+  it('that are all synchronous return their result directly, without a promise', () => {
     const { admit, prepare, finish } = compile([
       ['a', 'admit', () => undefined],
       ['a', 'prepare', (_call, request) => ({ ...(request as object), seen: true })],

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { Pending } from '../../../core/plugins/attribution.ts';
 
-describe('work that goes on beside its request', () => {
-  it('is waited for until the last of it has ended', async () => {
+describe('background work of a request', () => {
+  it('is awaited until all of it has ended', async () => {
     const pending = new Pending();
     const ended: string[] = [];
     const end = (what: string) => {
@@ -18,11 +18,11 @@ describe('work that goes on beside its request', () => {
     expect(ended).to.deep.equal(['two', 'one', 'idle']);
   });
 
-  it('is over at once when there is none', async () => {
+  it('needs no wait if there is none', async () => {
     expect(await new Pending().idle(0)).to.deep.equal([]);
   });
 
-  it('is named when it does not end in time', async () => {
+  it('is named if it does not end in time', async () => {
     const pending = new Pending();
     pending.begin('plugin "slow", hook "finish"');
     pending.begin('plugin "slow", hook "finish"');

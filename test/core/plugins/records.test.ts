@@ -18,7 +18,7 @@ describe('records', () => {
   ];
 
   for (const [name, open] of STORES)
-    it(`on ${name} keep each of twenty changes that come at once, and number them`, async () => {
+    it(`on ${name} apply each of twenty concurrent changes, and number them`, async () => {
       const store = await open();
       const nodes = [createRecords<Counted>(store, 'things'), createRecords<Counted>(store, 'things')] as const;
       const changes = await Promise.all(
@@ -38,7 +38,7 @@ describe('records', () => {
       await store.close();
     });
 
-  it('let one of many changes of a version through, and tell the others', async () => {
+  it('accept one of many changes of a version, and reject the others', async () => {
     const records = createRecords<Counted>(await openMemory(), 'things');
     await records.change('a', () => ({ added: [1] }));
     const outcomes = await Promise.all(
@@ -66,7 +66,7 @@ describe('records', () => {
     expect((await records.find('a')).version).to.equal(0);
   });
 
-  it('answer the newest version to a reader whom writers overtake time and again', async () => {
+  it('return the newest version to a reader that writers overtake repeatedly', async () => {
     const store = await openMemory();
     const writer = createRecords<Counted>(store, 'things');
     await writer.change('a', () => ({ added: [0] }));
@@ -89,7 +89,7 @@ describe('records', () => {
     expect(value).to.deep.equal({ added: [30] });
   });
 
-  it('refuse a record whose document is gone, and do not take it for one that there never was', async () => {
+  it('refuse a record whose document is lost, and distinguish it from a new one', async () => {
     const store = await openMemory();
     const records = createRecords<Counted>(store, 'things');
     await records.change('a', () => ({ added: [1] }));
@@ -97,7 +97,7 @@ describe('records', () => {
     expect(await codeOf(records.find('a'))).to.equal('store_unavailable');
   });
 
-  it('tell this process which record changed', async () => {
+  it('notify this process of a changed record', async () => {
     const records = createRecords<Counted>(await openMemory(), 'things');
     const told: string[] = [];
     records.onChange((id) => told.push(id));
@@ -105,7 +105,7 @@ describe('records', () => {
     expect(told).to.deep.equal(['a']);
   });
 
-  it('say that they do not know while the store is down, and never that there is nothing', async () => {
+  it('fail while the store is down, instead of returning nothing', async () => {
     const store = await openMemory();
     const sets = { ...store.sets, size: () => Promise.reject(new Error('down')) };
     const records = createRecords<Counted>({ keyv: (name: string) => store.keyv(name), sets }, 'things');

@@ -24,7 +24,7 @@ describe('texts without secrets', () => {
     it(`read ${JSON.stringify(shown)} for ${JSON.stringify(text.slice(0, 30))}`, () =>
       expect(redact(text)).to.equal(shown));
 
-  it('miss nothing that the configuration hides when it is printed', () => {
+  it('hide everything that is hidden in the printed configuration', () => {
     const plain = { a: { apiKey: 'first-secret', name: 'shown-name' }, list: ['second-secret', 'x'], short: 'tiny' };
     const printable = { a: { apiKey: '****', name: 'shown-name' }, list: ['****', 'x'], short: '****' };
     expect(listSecrets({ plain: () => plain, printable: () => printable })).to.deep.equal([

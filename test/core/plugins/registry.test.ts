@@ -14,7 +14,7 @@ const route = (path: string): Route => ({
 });
 
 describe('the registry', () => {
-  it('names both owners of what two plugins claim', () => {
+  it('names both owners of a conflict between two plugins', () => {
     const registry = new Registry();
     registry.addRoute('first', route('/x'));
     expect(() => registry.addRoute('second', route('/x')))
@@ -22,7 +22,7 @@ describe('the registry', () => {
       .with.property('plugin', 'second');
   });
 
-  it('knows a route again whose parameters are called otherwise', () => {
+  it('recognizes a route with other parameter names', () => {
     const registry = new Registry();
     registry.addRoute('first', route('/x/:id'));
     expect(() => registry.addRoute('second', route('/x/:name'))).to.throw(
@@ -30,7 +30,7 @@ describe('the registry', () => {
     );
   });
 
-  it('takes the same path with another method', () => {
+  it('accepts the same path with another method', () => {
     const registry = new Registry();
     registry.addRoute('first', route('/x'));
     registry.addRoute('second', { ...route('/x'), method: 'POST' });
@@ -62,13 +62,13 @@ describe('the registry', () => {
     });
   }
 
-  it('refuses middleware that is no function', () => {
+  it('refuses middleware that is not a function', () => {
     expect(() => new Registry().addMiddleware('a', 'cors' as never)).to.throw(
       /plugin "a": api\.use\(\) takes a Koa middleware/,
     );
   });
 
-  it('takes nothing once it is frozen, and says who was late', () => {
+  it('accepts nothing once it is frozen, and names the late plugin', () => {
     const registry = new Registry();
     registry.freeze();
     expect(() => registry.addRoute('late', route('/x'))).to.throw(/plugin "late": registers route after the start/);

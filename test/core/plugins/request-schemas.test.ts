@@ -13,7 +13,7 @@ describe('the schemas of requests, from one configuration to the next', () => {
   });
   afterEach(() => compiled.mock.restore());
 
-  it('are compiled once, so that a reload does not keep a process from its calls', () => {
+  it('are compiled once, so that a reload does not block calls', () => {
     const schema = { ...named('string'), description: 'compiled once' };
     for (let generation = 0; generation < 3; generation += 1) {
       const validate = createRequestSchemas([]).compile('acme', schema, 'a body');
@@ -24,7 +24,7 @@ describe('the schemas of requests, from one configuration to the next', () => {
     expect(compiled.mock.callCount()).to.equal(1);
   });
 
-  it('are compiled anew where they changed, or where one that they refer to did', () => {
+  it('are compiled again if they or a referenced one changed', () => {
     const refers = { $ref: 'thing' };
     const judge = (type: string, value: object) =>
       createRequestSchemas(shared(type)).compile('acme', refers, 'a body')(value);
@@ -35,7 +35,7 @@ describe('the schemas of requests, from one configuration to the next', () => {
     expect(other({ name: true })).to.equal(true);
   });
 
-  it('may not have one name with two meanings, also where one of them is known from before', () => {
+  it('may not have one name with two meanings, also if one of them is cached', () => {
     const meaning = (type: string) => ({ $id: 'twice', ...named(type) });
     createRequestSchemas([]).compile('acme', meaning('string'), 'a body');
     const schemas = createRequestSchemas([]);
@@ -44,7 +44,7 @@ describe('the schemas of requests, from one configuration to the next', () => {
     expect(() => schemas.compile('other', meaning('string'), 'a query')).not.to.throw();
   });
 
-  it('are forgotten where a process has seen a thousand others since', () => {
+  it('are evicted after a thousand others', () => {
     const schemas = createRequestSchemas([]);
     const compile = (description: string) => schemas.compile('acme', { type: 'object', description }, 'a body');
     compile('the first');
@@ -53,7 +53,7 @@ describe('the schemas of requests, from one configuration to the next', () => {
     expect(compiled.mock.callCount()).to.equal(1002);
   });
 
-  it('name the plugin whose schema is wrong, also after one that was right', () => {
+  it('name the plugin with an invalid schema, also after a valid one', () => {
     createRequestSchemas(shared('string')).compile('acme', named('string'), 'a body');
     expect(() => createRequestSchemas(shared('string')).compile('acme', named('text'), 'a body')).to.throw(
       /a body does not compile/,

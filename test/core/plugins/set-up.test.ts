@@ -48,7 +48,7 @@ describe('boot', () => {
     expect(ran).to.deep.equal(['a begins']);
   });
 
-  it('ends a setup that never does, and names it', async () => {
+  it('aborts an endless setup, and names it', async () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     try {
       const message = messageOf(setUp('slow', () => new Promise(() => {})));
@@ -59,13 +59,13 @@ describe('boot', () => {
     }
   });
 
-  it('names who was not ready', async () => {
+  it('names the plugin that was not ready', async () => {
     const registry = new Registry();
     registry.ready.push({ owner: 'a', value: () => Promise.reject(new Error('no answer')) });
     expect(await messageOf(runReady(registry.ready))).to.match(/^plugin "a": onReady failed: no answer \(/);
   });
 
-  it('closes in reverse order, past one that fails', async () => {
+  it('closes in reverse order, despite a failed one', async () => {
     const registry = new Registry();
     const closed: string[] = [];
     const failed: unknown[] = [];

@@ -93,7 +93,7 @@ describe('the pages of the console', () => {
     expect(await sent.text()).to.equal(await readFile(path.join(folder, String(script)), 'utf8'));
   });
 
-  it('are gzipped for whoever takes that', async () => {
+  it('are gzipped if accepted', async () => {
     const url = await serve(false);
     const { headers } = await fetch(`${url}/console`, { headers: { 'accept-encoding': 'gzip' } });
     expect(headers.get('content-encoding')).to.equal('gzip');
@@ -107,14 +107,14 @@ describe('the pages of the console', () => {
       expect((await fetch(`${url}/console/assets/${name}`)).status, name).to.equal(404);
   });
 
-  it('are shown on this machine alone, unless the configuration says otherwise', async () => {
+  it('are shown only on this machine by default', async () => {
     const [local, open] = [await serve(false), await serve(true)];
     const forwarded = { 'x-forwarded-for': '203.0.113.7' };
     expect((await fetch(`${local}/console`, { headers: forwarded })).status).to.equal(403);
     expect((await fetch(`${open}/console`, { headers: forwarded })).status).to.equal(200);
   });
 
-  it('say what to do when they are not built', async () => {
+  it('explain what to do if they are not built', async () => {
     const url = await serve(false, '');
     expect((await fetch(`${url}/console`)).status).to.equal(503);
   });

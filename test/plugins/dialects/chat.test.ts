@@ -40,12 +40,12 @@ const responseWith = (message: object, more: object = {}): ChatResponse => ({
 });
 
 describe('the chat dialect reading', () => {
-  it('passes a request on as it is', () => {
+  it('passes a request on unchanged', () => {
     const input = inputOf({});
     expect(chat.read(input).request).to.equal(input.body);
   });
 
-  it('takes thinking_blocks as reasoning of Anthropic, and an unsigned one as nobody’s', () => {
+  it('reads thinking_blocks as reasoning of Anthropic, and an unsigned one without an owner', () => {
     const { request: canonical } = readTurn({
       thinking_blocks: [
         { type: 'thinking', thinking: 'Hm', signature: 'sig' },
@@ -63,7 +63,7 @@ describe('the chat dialect reading', () => {
     });
   });
 
-  it('takes a relay’s details too, and of both forms the details', () => {
+  it('accepts a relay’s details too, and prefers them if both forms are present', () => {
     const { request: canonical } = readTurn({
       reasoning_details: [
         { type: 'reasoning.text', text: 'Hm', signature: 's', format: 'anthropic-claude-v1', index: 0 },
@@ -90,7 +90,7 @@ describe('the chat dialect reading', () => {
     expect(readTurn(turn).request.messages[1]).to.deep.include(turn);
   });
 
-  it('leaves out and tells what only another format’s codecs read, wherever it stands', () => {
+  it('drops and reports fields that only another format’s codecs read, anywhere', () => {
     const inner = { dialect_fields: { messages: { container: 'c' } } };
     const opaque = { type: 'opaque', dialect: 'messages', value: {} };
     const tool = { type: 'function', function: { name: 'f' } };
@@ -115,7 +115,7 @@ describe('the chat dialect reading', () => {
     expect([...(dropped ?? [])].sort()).to.deep.equal(['dialect_fields', 'opaque']);
   });
 
-  it('needs the operator’s leave for a file of his account, and takes an address for one', () => {
+  it('needs the operator’s permission for a file in the operator’s account, and reads a URL as such', () => {
     const file = (id: string) => ({
       messages: [{ role: 'user', content: [{ type: 'file', file: { file_id: id } }] }],
     });
@@ -129,7 +129,7 @@ describe('the chat dialect reading', () => {
     ]);
   });
 
-  it('reads pictures and documents as Mistral’s clients say them', () => {
+  it('reads images and documents in the form of Mistral’s clients', () => {
     const content = [
       { type: 'image_url', image_url: 'data:image/png;base64,AA==' },
       { type: 'document_url', document_url: 'https://files.example/a.pdf', document_name: 'a.pdf' },
@@ -153,12 +153,12 @@ describe('the chat dialect reading', () => {
 });
 
 describe('the chat dialect writing', () => {
-  it('passes a response on as it is', () => {
+  it('passes a response on unchanged', () => {
     const response = responseWith({});
     expect(chat.write(response, context)).to.equal(response);
   });
 
-  it('E38: seals what a vendor encrypted or signed; Anthropic’s is in thinking_blocks too', () => {
+  it('E38: seals data that a vendor encrypted or signed; Anthropic’s is in thinking_blocks too', () => {
     const details = [
       { kind: 'text', text: 'Hm', signature: 'sig', format: 'anthropic' },
       { kind: 'encrypted', data: 'abc', format: 'anthropic' },
@@ -184,7 +184,7 @@ describe('the chat dialect writing', () => {
     expect(JSON.parse(frame.slice('data: '.length))).to.have.deep.nested.property('choices[0].delta', written);
   });
 
-  it('gives back what it read', () => {
+  it('reads back its own output', () => {
     const thinking_blocks = [{ type: 'thinking', thinking: 'Hm', signature: 'sig' }];
     const turn = readTurn({ thinking_blocks }).request.messages[1];
     const { choices } = chat.write(responseWith({ ...turn }), context) as ChatResponse;
@@ -193,7 +193,7 @@ describe('the chat dialect writing', () => {
     });
   });
 
-  it('E38: reads a sealed signature where core opens it, in whichever form a client kept it', () => {
+  it('E38: reads a sealed signature if core opens it, in any form that a client stores', () => {
     const sealed = { kind: 'text', text: 'Hm', data: 'tg1.x.y.sig', format: 'anthropic' };
     for (const kept of [
       { reasoning_details: [{ kind: 'text', text: 'Hm', signature: 'tg1.x.y.sig', format: 'anthropic' }] },
@@ -202,7 +202,7 @@ describe('the chat dialect writing', () => {
       expect(readTurn(kept).request.messages[1]?.reasoning_details).to.deep.equal([sealed]);
   });
 
-  it('leaves out what it would not take back', () => {
+  it('omits data that it would not accept back', () => {
     const inner = { dialect_fields: { messages: { container: 'c' } } };
     const message = { opaque: [{}], order: ['opaque:0', 'tool:0', 'content:0'], ...inner };
     expect(chat.write(responseWith(message, inner), context)).to.deep.equal(
@@ -220,7 +220,7 @@ describe('the chat dialect writing', () => {
 });
 
 describe('the chat dialect’s option models', () => {
-  it('names what clients’ model names stand for', () => {
+  it('resolves clients’ model names', () => {
     expect(setUp({ models: { 'gpt-5': 'openai/gpt-5', fast: ['a/b', 'c/d'] } }).aliases).to.deep.equal({
       'gpt-5': ['openai/gpt-5'],
       fast: ['a/b', 'c/d'],

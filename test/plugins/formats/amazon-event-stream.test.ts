@@ -81,7 +81,7 @@ describe('frames of Amazon’s event streams', () => {
     expect([...BYTES].flatMap((byte) => reader.push(Buffer.from([byte])))).to.deep.equal(EVENTS);
   });
 
-  it('are bounded, by what their first bytes say, and tell how much they hold', () => {
+  it('are limited by their first bytes, and report the memory that they use', () => {
     const long = amazonEvent('chunk', { bytes: 'x'.repeat(100_000) });
     let held = 0;
     const reader = createFrameReader({ onGrowth: (more) => (held += more) });
@@ -93,7 +93,7 @@ describe('frames of Amazon’s event streams', () => {
     );
   });
 
-  it('hold no more memory than they tell, however small the pieces are that they come in, and whatever was read with each', async () => {
+  it('use no more memory than they report, however small their pieces are, and whatever was read with each', async () => {
     const frame = amazonEvent('chunk', { bytes: 'x'.repeat(2_000_000) });
     let told = 64 * 1024;
     const reader = createFrameReader({ onGrowth: (more) => (told += more) });
@@ -113,7 +113,7 @@ describe('frames of Amazon’s event streams', () => {
     await until('the frame is let go', () => memoryHeld() - before <= 64 * 1024);
   });
 
-  it('with headers that go over their end are refused, whatever their checksums say', () => {
+  it('with headers beyond their end are refused, with any checksums', () => {
     for (const [at, value] of [
       [12, 200],
       [24, 77],
@@ -126,7 +126,7 @@ describe('frames of Amazon’s event streams', () => {
     }
   });
 
-  it('that say an error without an event are the event `error`', () => {
+  it('with an error without an event are the event `error`', () => {
     const headers = { ':message-type': 'error', ':error-code': 'InternalError', ':error-message': 'It broke.' };
     expect(createFrameReader().push(amazonFrame(headers, ''))).to.deep.equal([
       { event: 'error', data: '{"message":"It broke."}' },

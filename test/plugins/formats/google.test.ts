@@ -53,7 +53,7 @@ describe('Google’s format, from its own clients and from others', () => {
     ['gemini-4-hydrogen', [...LOW_TO_HIGH.slice(0, 5), 'xhigh', 'xhigh']],
     ['gemini-4-argon', LOW_TO_HIGH],
   ] as const)
-    it(`E15: every effort that a hook sets asks ${model} for the same thinking on the native lane and translated, "max" for the most`, async () => {
+    it(`E15: every effort that a hook sets sets the same thinking of ${model} natively and translated, "max" for the most`, async () => {
       const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
       for (const [at, effort] of efforts.entries())
         for (const [lane, sent] of Object.entries(await sentFor(model, { reasoning_effort: effort }))) {
@@ -62,7 +62,7 @@ describe('Google’s format, from its own clients and from others', () => {
         }
     });
 
-  it('E15: refuses an effort that is none on either lane', async () => {
+  it('E15: refuses an invalid effort on either path', async () => {
     const text = JSON.stringify({ reasoning_effort: 'heroic' });
     const native = { contents: [{ role: 'user', parts: [{ text }] }] };
     const chat = { model: 'gemini/gemini-2.5-pro', messages: [{ role: 'user', content: text }] };
@@ -76,7 +76,7 @@ describe('Google’s format, from its own clients and from others', () => {
     }
   });
 
-  it('E19: the end of a model that failed is an error after what it wrote, never a response that looks complete', async () => {
+  it('E19: the end of a failed model is an error after its text, never an apparently complete response', async () => {
     const candidate = { content: { role: 'model', parts: [{ text: 'Half a' }] }, finishReason: 'MALFORMED_RESPONSE' };
     const body = { candidates: [candidate], usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 2 } };
     const ask = (stream: boolean) =>

@@ -44,7 +44,7 @@ function failureOf(run: () => unknown) {
 }
 
 describe('a response of a vendor with the Responses API', () => {
-  it('is read whole, with its reasoning, its calls and their order', () => {
+  it('is read completely, with its reasoning, its calls and their order', () => {
     const { choices, usage, id } = codec.response(responsesBody(SAID), codecCall());
     const [choice] = choices;
     expect(id).to.equal('resp_vendor');
@@ -63,7 +63,7 @@ describe('a response of a vendor with the Responses API', () => {
     ]);
   });
 
-  it('is read from its stream, with the same as a whole one', () => {
+  it('is read from its stream, with the same result as from JSON', () => {
     const { chunks, complete } = decoded(responsesEvents(SAID));
     const whole = collect(chunks);
     expect(complete).to.equal(true);
@@ -81,7 +81,7 @@ describe('a response of a vendor with the Responses API', () => {
     expect(chunks.flatMap(({ choices }) => choices[0]?.delta.reasoning_details ?? [])).to.deep.equal(DETAILS);
   });
 
-  it('G44: takes from done events what no delta told', () => {
+  it('G44: reads content from done events that no delta had', () => {
     const events = responsesEvents(SAID).filter(({ type }) => !String(type).endsWith('.delta'));
     for (const sent of [events, events.filter(({ type }) => !/(arguments|input|text)\.done$/.test(String(type)))]) {
       const whole = collect(decoded(sent).chunks);
@@ -93,7 +93,7 @@ describe('a response of a vendor with the Responses API', () => {
     }
   });
 
-  it('takes calls of which only the done event of the item comes', () => {
+  it('reads calls with only the done event of the item', () => {
     const events = responsesEvents(SAID).filter(({ type }) => /created|item\.done|completed/.test(String(type)));
     const whole = collect(decoded(events).chunks);
     expect(whole.calls.map(({ name, id }) => [name, id])).to.deep.equal([
@@ -106,7 +106,7 @@ describe('a response of a vendor with the Responses API', () => {
     ]);
   });
 
-  it('ends with length where the model ran out of tokens', () => {
+  it('ends with length if the model ran out of tokens', () => {
     const cut: SaidNatively = { pieces: [{ text: 'Hel' }], finish: 'length' };
     expect(collect(decoded(responsesEvents(cut)).chunks).finish).to.deep.equal(['length']);
     expect(codec.response(responsesBody(cut), codecCall()).choices[0]?.finish_reason).to.equal('length');
@@ -172,11 +172,11 @@ describe('a response of a vendor with the Responses API', () => {
     [{ type: 'response.failed', response: {} }, 'upstream_error'],
   ];
   for (const [event, is] of FAILURES)
-    it(`fails as ${is} where its stream says ${JSON.stringify(event).slice(0, 90)}`, () => {
+    it(`fails as ${is} if its stream has ${JSON.stringify(event).slice(0, 90)}`, () => {
       expect(failureOf(() => decoded([event])).class).to.equal(is);
     });
 
-  it('fails where its body does, or is none', () => {
+  it('fails if its body is a failure, or is invalid', () => {
     const error = { code: 'server_error', message: 'Oh.' };
     expect(failureOf(() => codec.response({ status: 'failed', error, output: [] }, codecCall()))).to.deep.include({
       class: 'upstream_error',
@@ -185,7 +185,7 @@ describe('a response of a vendor with the Responses API', () => {
     expect(failureOf(() => codec.response({ choices: [] }, codecCall())).class).to.equal('upstream_error');
   });
 
-  it('passes over what it does not know, and over garbage', () => {
+  it('ignores unknown items and garbage', () => {
     const odd = [
       { data: '[DONE]' },
       { data: '{"type":"response.web_search_call.searching","output_index":0}' },

@@ -191,7 +191,7 @@ describe('a chat request for OpenAI’s Responses API', () => {
     });
   });
 
-  it('gives deep research its search in place of functions, and says so', () => {
+  it('gives deep research its search in place of functions, and reports it', () => {
     const { body, dropped } = translate(openai, { model: 'o3-deep-research', tools: [NOW], tool_choice: 'auto' });
     expect(body['tools']).to.deep.equal([{ type: 'web_search_preview' }]);
     expect(body).not.to.have.property('tool_choice');
@@ -205,7 +205,7 @@ describe('a chat request for OpenAI’s Responses API', () => {
     expect(dropped).to.deep.equal(['tools.mcp']);
   });
 
-  it('says which reasoning of others, and which names of speakers, it leaves out', () => {
+  it('reports dropped reasoning of others and dropped names of speakers', () => {
     const details = [{ kind: 'text' as const, text: 'Hm.', signature: 'sig', format: 'anthropic' }];
     const { dropped } = writeResponsesRequest(
       {
@@ -268,7 +268,7 @@ describe('a response of the Responses API for a chat request', () => {
   const codec = setUpProvider(openai, {}).chat;
   const request: ChatRequest = { model: 'gpt-6-sol', messages: [], tools: [NOW] };
 
-  it('goes back to the vendor as it came, but for the ids of what it does not keep', () => {
+  it('is sent back to the vendor unchanged, except for the ids of unstored items', () => {
     const message = codec?.response(responsesBody(SAID), codecCall({ request })).choices[0]?.message;
     const sent = writeItems(message as ChatMessage, { withReasoning: true });
     expect(sent).to.deep.equal([

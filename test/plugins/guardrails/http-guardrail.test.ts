@@ -81,7 +81,7 @@ describe('the guardrail http-guardrail', () => {
     expect(service.headers[0]?.authorization).to.equal('Bearer of-the-service');
   });
 
-  it('sends a stream piece by piece, each with what came before, and passes on what was checked', async () => {
+  it('sends a stream in pieces, each with the previous text, and passes on the checked text', async () => {
     service.say(() => ({ action: 'pass' }));
     rig.say('openai', { pieces: [{ text: SAID }] });
     expect(textOf(await (await ask('Count', true)).text())).to.equal(SAID);
@@ -92,7 +92,7 @@ describe('the guardrail http-guardrail', () => {
   });
 
   for (const stream of [false, true]) {
-    it(`refuses what it refuses, and lets none of that out${stream ? ', streamed' : ''}`, async () => {
+    it(`refuses denied texts, and reveals none of them${stream ? ', streamed' : ''}`, async () => {
       service.say(({ side }) => (side === 'request' ? { action: 'block', index: 0 } : { action: 'pass' }));
       const refused = await ask('Secret plan', stream);
       expect(refused.status).to.equal(400);
@@ -109,7 +109,7 @@ describe('the guardrail http-guardrail', () => {
       expect(textOf(text)).to.not.include('seven');
     });
 
-    it(`puts in place what it writes${stream ? ', streamed' : ''}`, async () => {
+    it(`replaces texts${stream ? ', streamed' : ''}`, async () => {
       service.say(({ texts }) => ({ action: 'replace', texts: texts.map(({ text }) => text.toUpperCase()) }));
       rig.say('openai', { pieces: [{ text: SAID }, { call: 'f', id: 'c', arguments: '{"a":"b c"}' }] });
       const text = await (await ask('Count', stream)).text();
@@ -118,7 +118,7 @@ describe('the guardrail http-guardrail', () => {
       expect(text.replaceAll('\\', '')).to.include('"B C"').and.not.include('b c');
     });
 
-    it(`lets nothing pass while the service gives no verdict${stream ? ', streamed' : ''}`, async () => {
+    it(`passes nothing without a verdict of the service${stream ? ', streamed' : ''}`, async () => {
       for (const wrong of [500, { ok: true }, { action: 'replace', texts: [] }, { action: 'replace', texts: [1] }]) {
         service.say(({ side }) => (side === 'request' ? { action: 'pass' } : wrong));
         rig.say('openai', { pieces: [{ text: SAID }] });
@@ -140,7 +140,7 @@ describe('the guardrail http-guardrail', () => {
 });
 
 describe('the guardrail http-guardrail with onFailure: open', () => {
-  it('lets calls pass while the service does not answer', async () => {
+  it('passes calls while the service does not respond', async () => {
     const service = await startService();
     await service.stop();
     const rig = await startIngressRig({

@@ -93,7 +93,7 @@ describe('the policy http-hook', () => {
       return found;
     });
 
-  it('sends each hook of a call in its order, with what it is about and without credentials', async () => {
+  it('sends each hook of a call in its order, with its subject and without credentials', async () => {
     service.say(() => PASS);
     expect((await ask('Count')).status).to.equal(200);
     const { outcome } = await eventOf('finish');
@@ -124,7 +124,7 @@ describe('the policy http-hook', () => {
 
   for (const stream of [false, true]) {
     const streamed = stream ? ', streamed' : '';
-    it(`puts a request and a response in place of what came${streamed}`, async () => {
+    it(`replaces a request and a response${streamed}`, async () => {
       const shout = <T>(value: T): T =>
         JSON.parse(
           JSON.stringify(value).replace(/"content":"[^"]*"/g, (text) =>
@@ -141,7 +141,7 @@ describe('the policy http-hook', () => {
       expect(textOf(text)).to.equal(SAID.toUpperCase());
     });
 
-    it(`refuses with the code and the words of the service, before and after the provider${streamed}`, async () => {
+    it(`refuses with the code and the message of the service, before and after the provider${streamed}`, async () => {
       const refuse = { action: 'refuse', code: 'permission_denied', message: 'Not today.' };
       const before = rig.sent('openai').length;
       for (const hook of ['admit', 'prepare']) {
@@ -163,7 +163,7 @@ describe('the policy http-hook', () => {
       expect(textOf(text)).to.not.include('seven');
     });
 
-    it(`lets nothing pass without a verdict${streamed}`, async () => {
+    it(`passes nothing without a verdict${streamed}`, async () => {
       const wrong: readonly unknown[] = [
         ...[
           500,
@@ -191,7 +191,7 @@ describe('the policy http-hook', () => {
       expect(rig.gateway.logText()).to.not.include('of-the-service');
     });
 
-    it(`takes nothing for a request, a response or chunks that has not their shape${streamed}`, async () => {
+    it(`rejects requests, responses and chunks of a wrong shape${streamed}`, async () => {
       service.say(only(['prepare'], () => ({ action: 'replace', request: { model: 7 } })));
       expect((await ask('Count', stream)).status).to.equal(500);
       service.say(
@@ -215,7 +215,7 @@ describe('the policy http-hook', () => {
     expect((await ask('Count')).status).to.equal(400);
   });
 
-  it('neither sends the place of an uploaded file nor takes one', async () => {
+  it('neither sends nor accepts the path of an uploaded file', async () => {
     service.say(
       only(['prepare'], ({ request }) => ({
         action: 'replace',
@@ -239,7 +239,7 @@ describe('the policy http-hook', () => {
 });
 
 describe('the policy http-hook with bounds', () => {
-  it('lets calls pass with onFailure: open while the service is down, and refuses more than it may send', async () => {
+  it('passes calls with onFailure: open while the service is down, and refuses more than it may send', async () => {
     const service = await startService();
     await service.stop();
     const rig = await startIngressRig({
@@ -272,7 +272,7 @@ describe('the service of http-hook in the docs', () => {
   let child: ChildProcess | undefined;
   after(() => child?.kill());
 
-  it('runs as it is, and changes and refuses calls of a gateway', async function () {
+  it('runs unchanged, and changes and refuses calls of a gateway', async function () {
     const [block] = readBlocks().filter(
       ({ page, language }) => page === 'docs/plugins/guardrails.md' && language === 'python',
     );

@@ -23,20 +23,20 @@ describe('the guardrail max-cost', () => {
     });
 
   for (const stream of [false, true]) {
-    it(`lets a call pass that costs at most so much${stream ? ', streamed' : ''}`, async () => {
+    it(`passes a call up to the maximum cost${stream ? ', streamed' : ''}`, async () => {
       const response = await chat({ max_tokens: 900 }, stream);
       expect(response.status).to.equal(200);
       expect(response.headers.get('x-tollgate-max-tokens')).to.equal(null);
       expect(await response.text()).to.include('there');
     });
 
-    it(`limits the output where the caller names no limit${stream ? ', streamed' : ''}`, async () => {
+    it(`limits the output if the caller sets no limit${stream ? ', streamed' : ''}`, async () => {
       const response = await chat({}, stream);
       expect(response.status).to.equal(200);
       expect(Number(response.headers.get('x-tollgate-max-tokens'))).to.be.within(900, 1000);
     });
 
-    it(`refuses more, and says how much would do${stream ? ', streamed' : ''}`, async () => {
+    it(`refuses more, with the allowed amount${stream ? ', streamed' : ''}`, async () => {
       const response = await chat({ max_tokens: 5000 }, stream);
       expect(response.status).to.equal(400);
       const { error } = (await response.json()) as { readonly error: { message: string; param: string; code: string } };
@@ -54,21 +54,21 @@ describe('the guardrail max-cost', () => {
     expect(await response.text()).to.include('Send less');
   });
 
-  it('counts the caller’s limit of Messages, which everybody has to name, as none', async () => {
+  it('treats the caller’s limit in Messages, which is mandatory, as none', async () => {
     const body = { model: 'echo/echo', max_tokens: 60_000, messages: [{ role: 'user', content: 'Hello there' }] };
     const response = await rig.gateway.post('/v1/messages', body);
     expect(response.status).to.equal(200);
     expect(Number(response.headers.get('x-tollgate-max-tokens'))).to.be.within(900, 1000);
   });
 
-  it('refuses a model whose price is not known, and asks nobody', async () => {
+  it('refuses a model with an unknown price, without calling a provider', async () => {
     const response = await chat({ model: 'openai/of-no-known-price' });
     expect(response.status).to.equal(400);
     expect(await response.text()).to.include('price of this model is unknown');
     expect(rig.sent('openai')).to.have.length(0);
   });
 
-  it('lets such a model pass where it is told to', async () => {
+  it('passes such a model if so configured', async () => {
     const other = await startIngressRig({ policies: { 'max-cost': { usd: 0.1, unknown: 'allow' } } });
     other.say('openai', { pieces: [{ text: 'Fine.' }] });
     try {

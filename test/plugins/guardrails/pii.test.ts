@@ -140,7 +140,7 @@ function wordsOf(text: string): string {
 }
 
 describe('the forms of personal data', () => {
-  it('find what the set has, and little that it has not', () => {
+  it('find the marked texts of the set, and few others', () => {
     const rows = Object.entries(measure());
     for (const [kind, { expected, right, wrong }] of rows) {
       expect(right / expected, `recall of ${kind}`).to.be.at.least(0.9);
@@ -231,7 +231,7 @@ for (const action of ['mask', 'token'] as const)
             if (action === 'token') expect(words.replaceAll('\\', '')).to.not.match(/\[(?:EMAIL|IBAN)_/);
           });
 
-    it('lets no count of tokens tell a vendor', async () => {
+    it('reveals nothing to a vendor in a token count', async () => {
       const { body } = FORMS['messages']!;
       const {
         max_tokens: _max,
@@ -247,7 +247,7 @@ for (const action of ['mask', 'token'] as const)
       for (const { body: sent } of rig.sent('anthropic').slice(before)) expect(sent.toString()).to.not.match(LEAK);
     });
 
-    it('lets no embedding tell a vendor', async () => {
+    it('reveals nothing to a vendor in an embedding', async () => {
       await rig.gateway.post('/v1/embeddings', { model: 'openai/text-embedding-3-small', input: ['a', `to ${MAIL}`] });
       expect(rig.sent('openai').at(-1)?.body.toString()).to.include('to [EMAIL').and.not.match(LEAK);
     });
@@ -261,7 +261,7 @@ describe('the guardrail pii, action: block', () => {
   after(() => rig.stop());
 
   for (const form of Object.keys(FORMS))
-    it(`refuses a request of ${form}, asks nobody and repeats nothing`, async () => {
+    it(`refuses a request of ${form}, calls no provider and repeats nothing`, async () => {
       const before = rig.sent('openai').length;
       const { status, text } = await post(rig, form, MODEL_OF.openai, true);
       expect(status).to.equal(400);
@@ -280,7 +280,7 @@ describe('the guardrail pii, action: block', () => {
     expect(rig.gateway.logs.find((line) => line['refused_by'] === 'pii: an e-mail address')).to.not.equal(undefined);
   });
 
-  it('refuses a response, whole and streamed, before any of it is out', async () => {
+  it('refuses a response, with and without a stream, before any of it is sent', async () => {
     for (const stream of [false, true]) {
       rig.say('openai', said(MAIL, IBAN), CUT);
       const text = await (await ask(stream, 'Whom?')).text();
@@ -289,7 +289,7 @@ describe('the guardrail pii, action: block', () => {
     }
   });
 
-  it('leaves alone what is allowed', async () => {
+  it('ignores allowed texts', async () => {
     rig.say('openai', { pieces: [{ text: 'Fine.' }] });
     expect((await ask(false, 'to us@help.example')).status).to.equal(200);
   });
@@ -305,7 +305,7 @@ describe('the options of pii', () => {
     );
   };
 
-  it('are needed: without them it is off, and it says what is missing', async () => {
+  it('are required: without them it is disabled, and reports the missing option', async () => {
     expect(await problemsOf('{ action: mask, kinds: [email] }')).to.equal('');
     expect(await problemsOf('{}')).to.include('action');
     expect(await problemsOf('{ action: mask, kinds: [face] }')).to.include('kinds');

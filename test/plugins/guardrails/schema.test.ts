@@ -29,14 +29,14 @@ describe('the guardrail schema', () => {
       .join('');
 
   for (const stream of [false, true]) {
-    it(`lets pass what fits${stream ? ', streamed' : ''}`, async () => {
+    it(`passes valid responses${stream ? ', streamed' : ''}`, async () => {
       rig.say('openai', { pieces: [{ text: '{"total": 12.5}' }] });
       const response = await ask(stream);
       expect(response.status).to.equal(200);
       expect(textOf(await response.text())).to.equal('{"total": 12.5}');
     });
 
-    it(`lets nothing out that does not fit, and repeats none of it${stream ? ', streamed' : ''}`, async () => {
+    it(`sends no invalid response, and repeats none of it${stream ? ', streamed' : ''}`, async () => {
       const cases = [
         ['{"total":"quite much"}', '#/properties/total/type'],
         ['{"total":1,"quite":"much"}', '#/additionalProperties'],
@@ -55,7 +55,7 @@ describe('the guardrail schema', () => {
       }
     });
 
-    it(`lets calls of tools pass, and what is said before them${stream ? ', streamed' : ''}`, async () => {
+    it(`passes tool calls, and the text before them${stream ? ', streamed' : ''}`, async () => {
       rig.say('openai', { pieces: [{ text: 'I look it up.' }, { call: 'look', id: 'c1', arguments: '{"a":1}' }] });
       const text = await (await ask(stream)).text();
       expect(textOf(text)).to.equal('I look it up.');
@@ -67,7 +67,7 @@ describe('the guardrail schema', () => {
 describe('the options of schema', () => {
   afterEach(removeFolders);
 
-  it('are a JSON schema, or the check says what is wrong with it', async () => {
+  it('are a JSON schema, or the check reports its problem', async () => {
     const cwd = makeFolder({
       'tollgate.config.yaml': 'policies: { schema: { schema: { type: nothing } } }\nproviders: { echo: {} }\n',
     });

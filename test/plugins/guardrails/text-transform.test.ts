@@ -77,12 +77,12 @@ describe('a text transform', () => {
     expect(JSON.stringify(streamed(chunks))).to.not.match(/ori/i);
   });
 
-  it('keeps two choices apart that come by turns', () => {
+  it('separates two interleaved choices', () => {
     const chunks = ['o', 'ri', 'on'].flatMap((bit) => [chunkOf({ content: bit }, 0), chunkOf({ content: bit }, 1)]);
     expect(join(streamed(chunks))).to.deep.include({ 1: { content: '<star>', reasoning: '', refusal: '', tools: {} } });
   });
 
-  it('E62: gives a stream the text that it gives a whole response, for any text in any pieces', () => {
+  it('E62: gives a stream the same text as a JSON response, for any text in any pieces', () => {
     const text = fc
       .array(fc.constantFrom('orion', 'or', 'ion', 'ORIO', 'n', ' ', '🌟', 'é', '\ud83c', '"', '\\'))
       .map((all) => all.join(''));
@@ -95,7 +95,7 @@ describe('a text transform', () => {
     );
   });
 
-  it('gives the arguments of a tool as JSON that says the same, for any value in any pieces', () => {
+  it('returns the arguments of a tool as equivalent JSON, for any value in any pieces', () => {
     const word = fc.constantFrom('orion', 'or"ion', 'Orion\n', 'é🌟', 'x\\', '');
     const value = fc.dictionary(word, fc.oneof(word, fc.integer(), fc.array(word), fc.boolean()));
     fc.assert(
@@ -116,7 +116,7 @@ describe('a text transform', () => {
     );
   });
 
-  it('makes a string of a number in which it replaces something', () => {
+  it('converts a number to a string if it replaces a part of it', () => {
     const numbers: TextTransformOptions = { hold: 4, find: /4242/g, replace: () => 'N' };
     const pieces = ['{"a":42', '42,"b":[1', '2,4242]}'];
     const out = streamed(
@@ -140,7 +140,7 @@ describe('a text transform', () => {
     expect(join(next)[0]?.content).to.equal('56789');
   });
 
-  it('gives log probabilities to nobody, which spell the words', () => {
+  it('removes log probabilities, which spell the words', () => {
     const [chunk] = streamed([chunkOf({ content: 'a very long text' })]);
     expect(chunk?.choices[0]?.logprobs).to.equal(null);
     const response = responseOf({ content: 'plain' });
@@ -151,7 +151,7 @@ describe('a text transform', () => {
     expect(textTransform(ORION).response(spelt)?.choices[0]?.logprobs).to.equal(null);
   });
 
-  it('takes the signature from reasoning that it changes, and from no other', () => {
+  it('removes the signature only from changed reasoning', () => {
     const detail = (text: string) => ({ kind: 'text' as const, text, signature: 's', format: 'anthropic' });
     const [chunk] = streamed([chunkOf({ reasoning_details: [detail('of orion'), detail('of the sun')] })]);
     expect(chunk?.choices[0]?.delta.reasoning_details).to.deep.equal([
@@ -160,7 +160,7 @@ describe('a text transform', () => {
     ]);
   });
 
-  it('goes through all that a request says, and leaves identifiers', () => {
+  it('processes all texts of a request, except identifiers', () => {
     const call = {
       id: 'orion',
       type: 'function' as const,
@@ -275,7 +275,7 @@ describe('a text transform', () => {
     expect(textTransform(ORION).request(own('orion'))).to.deep.equal(own('<star>'));
   });
 
-  it('gives undefined where nothing changed', () => {
+  it('returns undefined if nothing changed', () => {
     const call = { id: 't', type: 'function' as const, function: { name: 'f', arguments: '{"a":"\\u00e9"}' } };
     expect(textTransform(ORION).request(requestOf([{ role: 'assistant', tool_calls: [call] }]))).to.equal(undefined);
     expect(textTransform(ORION).response(responseOf({ content: 'of the sun', tool_calls: [call] }))).to.equal(
@@ -283,7 +283,7 @@ describe('a text transform', () => {
     );
   });
 
-  it('says where a match stands, the same for a stream and a whole response', () => {
+  it('reports the place of a match, the same for a stream and a JSON response', () => {
     const places = new Set<string>();
     const options: TextTransformOptions = {
       ...ORION,

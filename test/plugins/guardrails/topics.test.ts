@@ -29,7 +29,7 @@ describe('the guardrail topics', () => {
     rig.gateway.post('/v1/chat/completions', { model, stream, messages: [{ role: 'user', content }] });
 
   for (const stream of [false, true])
-    it(`asks the model about the texts and lets them pass${stream ? ', streamed' : ''}`, async () => {
+    it(`asks the model about the texts and passes them${stream ? ', streamed' : ''}`, async () => {
       rig.say('mistral', verdict('allow'));
       const before = rig.sent('mistral').length;
       const response = await ask('Is "it" in stock?', stream);
@@ -51,7 +51,7 @@ describe('the guardrail topics', () => {
     ['/v1/responses', { model: MODEL_OF.openai, input: 'Sue them?' }],
   ] as const)
     for (const stream of [false, true])
-      it(`refuses what it denies at ${path}${stream ? ', streamed' : ''}, before the vendor sees it`, async () => {
+      it(`refuses a denied request at ${path}${stream ? ', streamed' : ''}, before the vendor sees it`, async () => {
         rig.say('mistral', verdict('deny'));
         const before = rig.sent('openai').length + rig.sent('anthropic').length;
         const response = await rig.gateway.post(path, { ...body, stream });
@@ -70,7 +70,7 @@ describe('the guardrail topics', () => {
       rig.say('openai', { pieces: [{ text: 'Fine.' }] });
     });
 
-  it('passes nothing without a verdict, whatever the model says or does not say', async () => {
+  it('passes nothing without a verdict, for any response of the model', async () => {
     const before = rig.sent('openai').length;
     for (const text of [
       'I will allow it',

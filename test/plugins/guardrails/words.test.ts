@@ -39,7 +39,7 @@ describe('the guardrail words', () => {
   ];
   for (const stream of [false, true])
     for (const [said, heard] of CASES)
-      it(`says ${JSON.stringify(heard)} for ${JSON.stringify(said)}${stream ? ' in pieces' : ''}`, async () => {
+      it(`returns ${JSON.stringify(heard)} for ${JSON.stringify(said)}${stream ? ' in pieces' : ''}`, async () => {
         rig.say('openai', { pieces: [{ text: said }] });
         expect(textOf(await (await ask('Say it', stream)).text())).to.equal(heard);
       });
@@ -68,7 +68,7 @@ describe('the guardrail words', () => {
       .and.not.match(/project/i);
   });
 
-  it('holds back no more than what may be a word', async () => {
+  it('holds back only a possible word', async () => {
     let release = (): void => {};
     const held = new Promise<void>((resolve) => {
       release = resolve;
@@ -96,7 +96,7 @@ describe('the guardrail words', () => {
 describe('the options of words', () => {
   afterEach(removeFolders);
 
-  it('are told apart: a word, words, a beginning; anything else is refused', async () => {
+  it('are distinguished: a word, words, a prefix; anything else is refused', async () => {
     const load = (words: string): Promise<unknown> =>
       loadConfig({
         cwd: makeFolder({

@@ -91,12 +91,12 @@ describe('telemetry of callers’ programs, handed on by otel.relay', () => {
     }
   });
 
-  it('takes nothing without a credential', async () => {
+  it('accepts nothing without a credential', async () => {
     expect((await post('/v1/traces', encoded(), { authorization: '' })).status).to.equal(401);
     expect(received).to.deep.equal([]);
   });
 
-  it('refuses what is no message, and what is too large, also when it is unpacked', async () => {
+  it('refuses invalid messages, and oversized ones, also after decompression', async () => {
     const large = Buffer.alloc(5 * 1024 * 1024);
     const json = { 'content-type': 'application/json' };
     const cases: readonly (readonly [string, Buffer | string, Record<string, string>, string])[] = [
@@ -116,7 +116,7 @@ describe('telemetry of callers’ programs, handed on by otel.relay', () => {
     expect(received).to.deep.equal([]);
   });
 
-  it('says when the collector is away, so that the program sends it again, and when it refuses', async () => {
+  it('reports an unavailable collector, so that the program retries, and a refusal', async () => {
     status = 503;
     const away = await post('/v1/traces', encoded());
     expect([away.status, away.headers.get('retry-after')]).to.deep.equal([503, '30']);

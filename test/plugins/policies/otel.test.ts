@@ -216,7 +216,7 @@ describe('the policy otel', () => {
     }
   });
 
-  it('makes a trace for a caller without one, says it in the log and in the record, and follows streams to their end', async () => {
+  it('creates a trace for a caller without one, with its id in the log and in the record, and follows streams to their end', async () => {
     await start({});
     vendor.script(sse(delta('one'), delta(' two', 'stop', { usage: usageOf(2, 2) }), '[DONE]'));
     expect(await ask({ model: 'main/m', stream: true })).to.equal(200);
@@ -245,7 +245,7 @@ describe('the policy otel', () => {
     for (const { parentSpanId } of calls) expect(parentSpanId).to.equal(request?.spanId);
   });
 
-  it('sends the share that is asked for, and what failed whatever the share', async () => {
+  it('sends the configured share, and failures regardless of the share', async () => {
     await start({ sample: 0 });
     vendor.script(answer(200, completion()), answer(400, { error: { message: 'bad' } }));
     expect(await ask({ model: 'main/m' })).to.equal(200);
@@ -260,7 +260,7 @@ describe('the policy otel', () => {
     ['redacted', false],
     ['full', true],
   ] as const)
-    it(`sends prompts and answers where it is told to: ${content}`, async () => {
+    it(`sends prompts and responses if configured: ${content}`, async () => {
       await start({ content });
       vendor.script(answer(200, completion('the answer')), sse(delta('the '), delta('stream', 'stop'), '[DONE]'));
       await ask({ model: 'main/m' });
@@ -276,7 +276,7 @@ describe('the policy otel', () => {
       expect(second?.['gen_ai.output.messages']).to.include('the stream');
     });
 
-  it('asks a collector again that does not answer, and loses nothing', async () => {
+  it('retries an unresponsive collector, and loses nothing', async () => {
     await start({});
     collector.refuse(1);
     vendor.script(answer(200, completion()));
@@ -373,7 +373,7 @@ describe('a trace without the policy otel (E74)', () => {
       }
     });
 
-  it('goes through to the vendor as it came, and into the record of the call', async () => {
+  it('is passed to the vendor unchanged, and into the record of the call', async () => {
     const vendor = await startScriptedUpstream(answer(200, completion()));
     const provider = { plugin: 'openai-compatible', apiKey: 'k', models: ['*'], baseUrl: vendor.url };
     const gateway = await startGateway({ providers: { main: provider } });

@@ -64,7 +64,7 @@ describe('the policy overload', () => {
     expect(await begin()).to.not.equal(undefined);
   });
 
-  it('E31: refuses calls for lag that its own work makes, also where it gets half of a core', async () => {
+  it('E31: refuses calls for lag caused by its own work, also with half of a core', async () => {
     for (const [elapsedMs, ownMs] of [
       [1_000, 1_000],
       [2_000, 1_000],

@@ -21,13 +21,13 @@ describe('azure', () => {
     expect(setUpProvider(azure, config).listModels?.request().path).to.equal('/models?api-version=2024-10-21');
   });
 
-  it('lets a base URL win over the resource', () => {
+  it('prefers a base URL over the resource', () => {
     expect(setUpProvider(azure, { resource: 'acme', baseUrl: 'https://proxy.example/openai/v1' }).baseUrl).to.equal(
       'https://proxy.example/openai/v1',
     );
   });
 
-  it('says what it needs when it has no address', () => {
+  it('reports its required options when it has no URL', () => {
     expect(() => setUpProvider(azure, {})).to.throw('`resource` or `baseUrl`');
   });
 
@@ -46,7 +46,7 @@ describe('azure', () => {
     });
   });
 
-  it('D25: keeps the content filter’s results of a whole response', () => {
+  it('D25: keeps the content filter’s results of a JSON response', () => {
     const filter = { hate: { filtered: false, severity: 'safe' } };
     const prompt_filter_results = [{ prompt_index: 0, content_filter_results: filter }];
     const message = { role: 'assistant', content: 'x' };

@@ -26,7 +26,7 @@ const TOOL = { type: 'function', function: { name: 'now', description: 'The time
 
 const write = (fields: object) => translate(bedrock, { model: NOVA, ...fields }, CONFIG);
 
-describe('bedrock: what Converse gets', () => {
+describe('bedrock: requests to Converse', () => {
   it('is a model in the path, once encoded, by the operation that streams or not', () => {
     expect(write({}).path).to.equal('/model/eu.amazon.nova-pro-v1%3A0/converse');
     expect(write({ stream: true }).path).to.equal('/model/eu.amazon.nova-pro-v1%3A0/converse-stream');
@@ -71,7 +71,7 @@ describe('bedrock: what Converse gets', () => {
     });
   });
 
-  it('declares the tools that the history called, and none where none may be called', () => {
+  it('declares the tools that the history called, and none if none may be called', () => {
     const messages = [
       { role: 'user', content: 'Hi' },
       { role: 'assistant', tool_calls: [CALL] },
@@ -82,7 +82,7 @@ describe('bedrock: what Converse gets', () => {
     expect(write({ messages, tools: [TOOL], tool_choice: 'none' }).dropped).to.deep.equal(['tool_choice']);
   });
 
-  it('has limits, efforts and cache points where the model takes them', () => {
+  it('has limits, efforts and cache points if the model supports them', () => {
     const fields = { max_tokens: 9, temperature: 1.5, top_p: 0.5, stop: 'END', reasoning_effort: 'xhigh' };
     expect(write({ ...fields, model: 'amazon.nova-2-lite-v1:0' }).body).to.deep.include({
       inferenceConfig: { maxTokens: 9, temperature: 1, topP: 0.5, stopSequences: ['END'] },
@@ -102,7 +102,7 @@ describe('bedrock: what Converse gets', () => {
     expect(JSON.stringify(write({ ...marked, model: 'deepseek.v3.2' }).body)).to.not.include('cachePoint');
   });
 
-  it('takes back what it signed of its thinking, and nothing of others', () => {
+  it('accepts back its own signed thinking, and none of others', () => {
     const details = [
       { kind: 'text', text: 'Hm', signature: 'sig', format: 'bedrock' },
       { kind: 'encrypted', data: 'x', format: 'responses' },
@@ -120,7 +120,7 @@ describe('bedrock: what Converse gets', () => {
     expect(dropped).to.deep.equal(['reasoning']);
   });
 
-  it('is refused with the place of what it cannot take', () => {
+  it('is refused with the place of an unsupported part', () => {
     const part = (value: object) => () => write({ messages: [{ role: 'user', content: [value] }] });
     expect(part({ type: 'image_url', image_url: { url: 'https://x.example/a.png' } })).to.throw(
       'does not accept other URLs',
@@ -131,7 +131,7 @@ describe('bedrock: what Converse gets', () => {
 });
 
 describe('bedrock: Claude', () => {
-  it('gets its own format, without what stands in the path', () => {
+  it('gets its own format, without values in the path', () => {
     const { path, body } = write({ model: CLAUDE, max_tokens: 20, stream: true });
     expect(path).to.equal(`/model/${encodeURIComponent(CLAUDE)}/invoke-with-response-stream`);
     expect(body).to.deep.equal({
@@ -150,7 +150,7 @@ describe('bedrock: Claude', () => {
 describe('bedrock: its address', () => {
   const at = async (config: object): Promise<string> =>
     JSON.stringify(await (bedrock.check ?? expect.fail())(config as never, {} as never));
-  it('is that of the region alone', async () => {
+  it('is only that of the region', async () => {
     expect(await at({ region: 'eu-central-1' })).to.equal('[]');
     expect(await at({})).to.include('needs `region`');
     expect(await at({ region: 'eu-west-1', aws: { region: 'us-east-1', profile: 'x' } })).to.include('/region');
@@ -251,7 +251,7 @@ describe('a gateway before Bedrock', () => {
     ['Converse', NOVA, WHOLE, FRAMES],
     ['Claude', CLAUDE, CLAUDE_MESSAGE, CLAUDE_FRAMES],
   ] as const) {
-    it(`signs what it sends and says what ${what} says, whole`, async () => {
+    it(`signs its request and returns the response of ${what}`, async () => {
       vendor.script(answer(200, whole));
       const { status, text } = await ask({ model: `bedrock/${model}` });
       expect(status, text).to.equal(200);
@@ -262,7 +262,7 @@ describe('a gateway before Bedrock', () => {
       expect(isSigned(last())).to.equal(true);
     });
 
-    it(`says what ${what} says, streamed, wherever its frames are cut`, async () => {
+    it(`returns the stream of ${what}, wherever its frames are split`, async () => {
       const bytes = Buffer.concat(frames);
       const pieces = Array.from({ length: Math.ceil(bytes.length / 33) }, (_, at) =>
         bytes.subarray(at * 33, at * 33 + 33),
@@ -274,14 +274,14 @@ describe('a gateway before Bedrock', () => {
       expect(isSigned(last())).to.equal(true);
     });
 
-    it(`ends a stream of ${what} with an error where an exception comes in it`, async () => {
+    it(`ends a stream of ${what} with an error after an exception`, async () => {
       streams([...frames.slice(0, 3), amazonException('modelStreamErrorException', 'The model has ended its stream.')]);
       const { text } = await ask({ model: `bedrock/${model}`, stream: true });
       expect(text).to.include('"error"').and.not.include('"finish_reason":"stop"');
       expect(text).to.not.include('[DONE]');
     });
 
-    it(`E68: ends a stream of ${what} with an error where it breaks off in a frame, charges what came, and holds nothing`, async () => {
+    it(`E68: ends a stream of ${what} with an error if it is interrupted in a frame, charges the received part, and releases its reservation`, async () => {
       const before = await books();
       const bytes = Buffer.concat(frames.slice(0, 4));
       streams(frames, [bytes.subarray(0, -7)]);
@@ -303,7 +303,7 @@ describe('a gateway before Bedrock', () => {
     expect(text).to.include('"error"').and.not.include('[DONE]');
   });
 
-  it('sends an API key of Bedrock as it is', async () => {
+  it('sends an API key of Bedrock unchanged', async () => {
     vendor.script(answer(200, WHOLE));
     expect((await ask({ model: `keyed/${NOVA}` })).status).to.equal(200);
     expect(last().headers['authorization']).to.equal('Bearer bedrock-api-key-0123456789');
@@ -340,7 +340,7 @@ describe('a gateway before Bedrock', () => {
     ],
   ] as const)
     for (const stream of [false, true])
-      it(`E68: says why a request is refused that ${what}${stream ? ', streamed' : ''}, to the log alone, and costs nothing`, async () => {
+      it(`E68: logs why a request is refused that ${what}${stream ? ', streamed' : ''}, and does not charge it`, async () => {
         const before = await books();
         vendor.script(answer(status, { message }, { 'x-amzn-errortype': type }));
         const { status: said, text } = await ask({ stream });
@@ -352,7 +352,7 @@ describe('a gateway before Bedrock', () => {
           .and.include({ held: '0.00' });
       });
 
-  it('tells errors apart by the service’s own names', async () => {
+  it('distinguishes errors by the service’s own names', async () => {
     const fails = async (status: number, type: string, message: string) => {
       vendor.script(answer(status, { message }, { 'x-amzn-errortype': `${type}:http://internal.amazon.com/coral/` }));
       const { status: told, text } = await ask({});

@@ -38,7 +38,7 @@ describe('cohere', () => {
     usage: USAGE,
   };
 
-  it('gets a conversation with tools in its own words, the thought before a call as its plan', async () => {
+  it('gets a conversation with tools in its own format, with the thought before a call as its plan', async () => {
     body = said;
     const response = await gateway.post('/v1/chat/completions', {
       model: 'cohere/command-a-03-2025',
@@ -68,7 +68,7 @@ describe('cohere', () => {
     expect(response.headers.get('x-tollgate-dropped')).to.include('tool_choice').and.include('user');
   });
 
-  it('charges what it bills, not all tokens that it read', async () => {
+  it('charges the billed tokens, not all read ones', async () => {
     body = said;
     const response = await gateway.post('/v1/chat/completions', {
       model: 'cohere/command-r-08-2024',
@@ -77,7 +77,7 @@ describe('cohere', () => {
     expect(response.headers.get('x-tollgate-cost-usd')).to.equal('0.00021');
   });
 
-  it('takes a JSON Schema, documents and thinking where it has them', async () => {
+  it('accepts a JSON Schema, documents and thinking if supported', async () => {
     body = said;
     const json_schema = { name: 'p', schema: { type: 'object', properties: { age: { type: 'integer' } } } };
     const messages = [{ role: 'user', content: 'Hi' }];
@@ -102,7 +102,7 @@ describe('cohere', () => {
     expect(response.headers.get('x-tollgate-dropped')).to.include('response_format');
   });
 
-  it('reranks at its own path, and a search costs what a search costs', async () => {
+  it('reranks at its own path, and a search has the price of a search', async () => {
     body = { id: 'r', results: [{ index: 1, relevance_score: 0.9 }], meta: { billed_units: { search_units: 1 } } };
     const response = await gateway.post('/v2/rerank', {
       model: 'cohere/rerank-v3.5',
@@ -115,7 +115,7 @@ describe('cohere', () => {
     expect(sent()).to.deep.equal({ model: 'rerank-v3.5', query: 'capital?', documents: ['a', 'b'], top_n: 1 });
   });
 
-  it('embeds texts with what they are for', async () => {
+  it('creates embeddings with their purpose', async () => {
     body = {
       id: 'e',
       embeddings: {
@@ -200,7 +200,7 @@ describe('perplexity', () => {
   });
 
   for (const stream of [false, true])
-    it(`charges what it says that a ${stream ? 'streamed' : 'whole'} response cost, and cites its pages`, async () => {
+    it(`charges the reported usage of a ${stream ? 'streamed' : 'JSON'} response, and cites its pages`, async () => {
       const messages = [{ role: 'user', content: 'Capital?' }];
       const response = await gateway.post('/v1/chat/completions', {
         model: 'perplexity/sonar',

@@ -10,14 +10,14 @@ describe('deepseek', () => {
     ['xhigh', { reasoning_effort: 'max' }],
     ['none', { thinking: { type: 'disabled' } }],
   ] as const) {
-    it(`takes the effort ${given} for ${JSON.stringify(body)}`, () => {
+    it(`maps the effort ${given} for ${JSON.stringify(body)}`, () => {
       const sent = translate(deepseek, { reasoning_effort: given }).body;
       expect(sent).to.deep.include(body);
       expect(Object.keys(sent).filter((key) => key === 'thinking' || key === 'reasoning_effort')).to.have.length(1);
     });
   }
 
-  it('sends thinking back with every assistant turn, none where the caller dropped it', () => {
+  it('sends thinking back with every assistant turn, none if the caller dropped it', () => {
     const turns = [
       { role: 'assistant', content: 'a', reasoning_content: 'hm' },
       { role: 'assistant', content: 'b' },
@@ -25,7 +25,7 @@ describe('deepseek', () => {
     expect(messagesOf(deepseek, turns).map((turn) => turn['reasoning_content'])).to.deep.equal(['hm', '']);
   });
 
-  it('asks for a schema in words, because it has no JSON schema mode', () => {
+  it('describes a schema in the prompt, because it has no JSON schema mode', () => {
     const schema = { type: 'object', properties: { city: { type: 'string' } } };
     const { body } = translate(deepseek, {
       response_format: { type: 'json_schema', json_schema: { name: 'city', schema } },
@@ -36,7 +36,7 @@ describe('deepseek', () => {
     expect(system?.content).to.include('JSON').and.include(JSON.stringify(schema));
   });
 
-  it('keeps json_object as it is', () => {
+  it('keeps json_object unchanged', () => {
     const { body } = translate(deepseek, { response_format: { type: 'json_object' } });
     expect(body).to.deep.include({ response_format: { type: 'json_object' } });
     expect(body['messages']).to.have.length(1);

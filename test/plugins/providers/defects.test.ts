@@ -69,11 +69,11 @@ describe('defects of other gateways', () => {
     expect(readChunks(chunks).choices[0]?.finish_reason).to.equal(null);
   });
 
-  it('1: nor is one that says [DONE] without a finish reason', () => {
+  it('1: nor is one with [DONE] without a finish reason', () => {
     expect(decode(openai, delta({ role: 'assistant', content: 'half' }), 'data: [DONE]').complete).to.equal(false);
   });
 
-  it('2: comments do not come through, even where a relay made data of them', () => {
+  it('2: comments are removed, even if a relay converted them to data', () => {
     const { chunks } = decode(
       openrouter,
       ': OPENROUTER PROCESSING',
@@ -104,7 +104,7 @@ describe('defects of other gateways', () => {
     expect(readChunks(chunks).choices[0]?.finish_reason).to.equal('tool_calls');
   });
 
-  it('12: usage beside the last content is neither lost nor doubled', () => {
+  it('12: usage with the last content is neither lost nor doubled', () => {
     const usage = { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 };
     const { chunks } = decode(
       mistral,
@@ -116,7 +116,7 @@ describe('defects of other gateways', () => {
     expect(chunks.filter((chunk) => chunk.usage)).to.have.length(1);
   });
 
-  it('13: the finish reason comes before the end, once, also when the vendor repeats it', () => {
+  it('13: the finish reason is sent before the end, once, also when the vendor repeats it', () => {
     const { chunks, complete } = decode(
       openai,
       delta({ role: 'assistant', content: 'x' }),
@@ -133,14 +133,14 @@ describe('defects of other gateways', () => {
     expect(messagesOf(deepseek, [turn])[0]).to.include({ reasoning_content: 'hm' });
   });
 
-  it('15: a used-up quota is no rate limit, although it comes as 429', () => {
+  it('15: a used-up quota is not a rate limit, although its status is 429', () => {
     const body = {
       error: { message: 'You exceeded your current quota', type: 'insufficient_quota', code: 'insufficient_quota' },
     };
     expect(providerOf(openai).error(429, body, {}).class).to.equal('billing');
   });
 
-  it('16: the vendor’s retry-after is kept', () => {
+  it('16: the vendor’s retry-after is preserved', () => {
     expect(providerOf(openai).error(429, {}, { 'retry-after': '11' }).retryAfterMs).to.equal(11_000);
   });
 
@@ -213,7 +213,7 @@ describe('defects of other gateways', () => {
     expect(readChunks(chunks).choices[0]?.content).to.equal('ab');
   });
 
-  it('24: keys and organisations in a vendor’s words do not reach the caller', () => {
+  it('24: keys and organisations in a vendor’s message do not reach the caller', () => {
     const cases: readonly (readonly [Plugin, number, object, RegExp])[] = [
       [
         openai,

@@ -73,7 +73,7 @@ describe('echo', () => {
     ['nothing for null', null, ''],
     ['emoji and right-to-left text', '👩‍👩‍👧 שלום', '👩‍👩‍👧 שלום'],
   ] as const) {
-    it(`gives back ${title}, whole and streamed alike`, async () => {
+    it(`returns ${title}, with and without a stream`, async () => {
       expect((await ask(says(content))).choices[0]?.message.content).to.equal(text);
       expect(readChunks(await stream(says(content))).choices[0]?.content).to.equal(text);
     });
@@ -84,13 +84,13 @@ describe('echo', () => {
     expect(words.filter(Boolean)).to.deep.equal(['one', ' two', ' three']);
   });
 
-  it('counts words as tokens, the same in an answer and a stream', async () => {
+  it('counts words as tokens, the same with and without a stream', async () => {
     const usage = { prompt_tokens: 3, completion_tokens: 3, total_tokens: 6 };
     expect((await ask(says('one two three'))).usage).to.deep.equal(usage);
     expect((await stream(says('one two three'))).at(-1)?.usage).to.deep.equal(usage);
   });
 
-  it('stops at max_tokens and says so', async () => {
+  it('stops at max_tokens and reports it', async () => {
     const { choices } = await ask({ ...says('one two three'), max_tokens: 2 });
     expect(choices[0]).to.deep.include({ finish_reason: 'length' });
     expect(choices[0]?.message.content).to.equal('one two');
@@ -102,7 +102,7 @@ describe('echo', () => {
     );
   });
 
-  it('gives as many choices as are asked for', async () => {
+  it('returns the requested number of choices', async () => {
     expect((await ask({ ...says('x'), n: 3 })).choices.map(({ index }) => index)).to.deep.equal([0, 1, 2]);
     expect(readChunks(await stream({ ...says('x'), n: 2 })).choices).to.have.length(2);
   });
@@ -124,7 +124,7 @@ describe('echo', () => {
     expect(await pending).to.have.property('name', 'AbortError');
   });
 
-  it('embeds the same text the same, shares words as nearness, at unit length', async () => {
+  it('has equal embeddings for equal text, near ones for shared words, at unit length', async () => {
     const provider = setUpProvider(echo, {});
     const { embed } = provider;
     if (!embed) throw new Error('no embeddings');

@@ -25,7 +25,7 @@ describe('groq', () => {
     }
   });
 
-  it('refuses JSON together with tools, and takes text together with them', () => {
+  it('refuses JSON together with tools, and accepts text together with them', () => {
     const json = { type: 'json_object' };
     expect(() => translate(groq, { tools: TOOLS, response_format: json }))
       .to.throw('not with tools')
@@ -41,7 +41,7 @@ describe('groq', () => {
     expect(translate(groq, { service_tier: 'priority' }).dropped).to.deep.equal(['service_tier']);
   });
 
-  it('takes one choice but not two', () => {
+  it('accepts one choice but not two', () => {
     expect(translate(groq, { n: 1 }).body).not.to.have.property('n');
     expect(() => translate(groq, { n: 2 })).to.throw('one choice');
   });

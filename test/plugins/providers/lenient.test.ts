@@ -38,7 +38,7 @@ function streamTo(plugin: Plugin, request: ChatRequest, events: readonly object[
   return decode((chat ?? expect.fail()).stream(codecCall({ request, stream: true })), readSse(Buffer.from(text)));
 }
 
-describe('what clients are known to send', () => {
+describe('known deviations of clients', () => {
   for (const [plugin, field] of [
     [compatible, 'max_tokens'],
     [ollama, 'max_tokens'],
@@ -70,7 +70,7 @@ describe('what clients are known to send', () => {
         .and.not.match(/"max\w*":1[,}]/i);
     });
 
-    it(`D27: ${plugin.name} gets no nulls, and types where they were left out`, () => {
+    it(`D27: ${plugin.name} gets no nulls, and omitted types are added`, () => {
       const called = { id: 'call_1', function: { name: 'f', arguments: '{}' } };
       const tool = { function: { name: 'f', description: null, parameters: null, strict: null } };
       const messages = [
@@ -178,13 +178,13 @@ describe('names of tools that a vendor refuses', () => {
     expect(body['tools']).to.deep.equal([tool('mcp_search')]);
   });
 
-  it('D27: come back as the caller wrote them, whole', () => {
+  it('D27: are returned in the caller’s form, without a stream', () => {
     const request = chatRequest({ tools: [tool('mcp.search'), tool('plain')] });
     const choice = responseTo(openai, request, calling('mcp_search', 'plain'));
     expect(choice?.message.tool_calls?.map((call) => call.function.name)).to.deep.equal(['mcp.search', 'plain']);
   });
 
-  it('D27: come back as the caller wrote them, in a stream', () => {
+  it('D27: are returned in the caller’s form, in a stream', () => {
     const { chunks } = streamTo(gemini, chatRequest({ tools: [tool('mcp.search')] }), [
       {
         candidates: [
@@ -195,7 +195,7 @@ describe('names of tools that a vendor refuses', () => {
     expect(collect(chunks).calls.map(({ name }) => name)).to.deep.equal(['mcp.search']);
   });
 
-  it('D27: are left alone where there is nothing to change', () => {
+  it('D27: stay unchanged if there is nothing to change', () => {
     expect(messagesOf(openai, [{ role: 'user', content: 'Hi' }])).to.deep.equal([{ role: 'user', content: 'Hi' }]);
   });
 });

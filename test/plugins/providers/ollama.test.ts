@@ -27,7 +27,7 @@ describe('ollama', () => {
     });
   }
 
-  it('refuses images by URL, for nobody would fetch them, and names the place', () => {
+  it('refuses images by URL, because no one would fetch them, and names the place', () => {
     const content = [
       { type: 'text', text: 'x' },
       { type: 'image_url', image_url: { url: 'https://x.example/a.png' } },

@@ -53,7 +53,7 @@ describe('vendors of open models', () => {
       expect(dropped).to.deep.equal(told);
     });
 
-  it('kimi gets thinking with each earlier answer, an empty one where the caller dropped it; moonshot-v1 does not', () => {
+  it('kimi gets thinking with each earlier response, an empty one if the caller dropped it; moonshot-v1 does not', () => {
     const messages = [
       { role: 'user', content: 'Hi' },
       { role: 'assistant', content: 'Yes?' },

@@ -75,7 +75,7 @@ describe('openai', () => {
     expect(translate(openai, { model: 'gpt-4o', max_tokens: 9 }).body).to.include({ max_tokens: 9 });
   });
 
-  it('E13: sends gpt-5.4 and later by the Responses API where tools meet reasoning, with the rules of that API', () => {
+  it('E13: sends gpt-5.4 and later by the Responses API for tools with reasoning, with the rules of that API', () => {
     for (const more of [{}, { reasoning_effort: 'high' }]) {
       const { path, body, dropped } = translate(openai, { model: 'gpt-5.6-sol', tools: TOOLS, ...ALL, ...more });
       expect(path).to.equal('/responses');
@@ -88,7 +88,7 @@ describe('openai', () => {
     );
   });
 
-  it('E13: asks for summaries of reasoning as the operator says', () => {
+  it('E13: requests summaries of reasoning as configured', () => {
     const reasoningOf = (config: Readonly<Record<string, unknown>>, more: object = {}) =>
       translate(openai, { model: 'gpt-6-sol', tools: TOOLS, ...more }, config).body['reasoning'];
     expect(reasoningOf({})).to.deep.equal({ summary: 'auto' });
@@ -102,7 +102,7 @@ describe('openai', () => {
     expect(messagesOf(openai, list, { model: 'gpt-4o' })[0]).to.include({ role: 'system' });
   });
 
-  it('asks for streams without padding', () => {
+  it('requests streams without padding', () => {
     const { body } = translate(openai, { stream: true });
     expect(body['stream_options']).to.deep.equal({ include_obfuscation: false, include_usage: true });
   });

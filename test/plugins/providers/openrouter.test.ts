@@ -5,7 +5,7 @@ import { codecCall } from '../../support/formats/codec.ts';
 import { messagesOf, translate } from '../../support/formats/translate.ts';
 
 describe('openrouter', () => {
-  it('D11: tells what a call cost in dollars, the bill behind the operator’s own key included', () => {
+  it('D11: reports the cost of a call in dollars, including the bill of the operator’s own key', () => {
     const { chat } = setUpProvider(openrouter, {});
     const choices = [{ index: 0, message: { role: 'assistant', content: 'x' }, finish_reason: 'stop' }];
     const counts = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2, cost: 0.25 };
@@ -56,7 +56,7 @@ describe('openrouter', () => {
     });
   });
 
-  it('reads the prices of its list: tiers by length of prompt, the dearest of the day, none for routers (E16)', () => {
+  it('reads the prices of its list: tiers by length of prompt, the highest of the day, none for routers (E16)', () => {
     const { listModels } = setUpProvider(openrouter, {});
     const pricing = {
       prompt: '0.00000125',

@@ -14,7 +14,7 @@ describe('together', () => {
     [{ logprobs: true, top_logprobs: 0 }, 1],
     [{ logprobs: false }, undefined],
   ] as const) {
-    it(`asks for ${logprobs ?? 'no'} log probabilities for ${JSON.stringify(fields)}`, () => {
+    it(`requests ${logprobs ?? 'no'} log probabilities for ${JSON.stringify(fields)}`, () => {
       const { body } = translate(together, fields);
       expect(body['logprobs']).to.equal(logprobs);
       expect(body).not.to.have.property('top_logprobs');

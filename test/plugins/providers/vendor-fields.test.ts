@@ -50,7 +50,7 @@ describe('fields that go to vendors', () => {
       .that.satisfies((error: unknown) => isGatewayError(error) && error.param === 'betas');
   });
 
-  it('D25: what Anthropic has at a price of its own is told', () => {
+  it('D25: features of Anthropic with their own price are reported', () => {
     const fields = { ...CLAUDE, speed: 'fast', container: 'c', mcp_servers: [] };
     expect(translate(anthropic, fields).dropped).to.have.members(['speed', 'container', 'mcp_servers']);
   });
@@ -65,7 +65,7 @@ describe('fields that go to vendors', () => {
     }
   });
 
-  it('D25: what Gemini’s extra_body holds beside them is told', () => {
+  it('D25: further members of Gemini’s extra_body are reported', () => {
     const extra_body = { google: { thinking_config: { thinking_budget: 0 }, other: 1 }, more: 2 };
     expect(translate(gemini, { ...GEMINI, extra_body }).dropped).to.have.members([
       'extra_body.other',
@@ -73,14 +73,14 @@ describe('fields that go to vendors', () => {
     ]);
   });
 
-  it('D25: a search that costs a fee is told, a cached content needs the operator’s leave', () => {
+  it('D25: a search with a fee is reported, cached content needs the operator’s permission', () => {
     expect(translate(gemini, { ...GEMINI, google_search: {} }).dropped).to.deep.equal(['google_search']);
     const cached = { ...GEMINI, cached_content: 'cachedContents/a' };
     expect(() => translate(gemini, cached)).to.throw('cached_content');
     expect(translate(gemini, cached, { cachedContent: true }).body).to.include({ cachedContent: 'cachedContents/a' });
   });
 
-  it('D25: extra_body is merged where the vendor has the field, and told where not', () => {
+  it('D25: extra_body is merged if the vendor has the field, and otherwise reported', () => {
     const extra_body = { top_k: 5, max_tokens: 9000, model: 'dear', made_up: 1 };
     const merged = translate(together, { extra_body, max_tokens: 5 });
     expect(merged.body).to.include({ top_k: 5, max_tokens: 5, model: 'm' }).and.not.have.property('made_up');
@@ -126,7 +126,7 @@ describe('fields that go to vendors', () => {
     });
   });
 
-  it('D26: together switches reasoning off for the effort none', () => {
+  it('D26: together disables reasoning for the effort none', () => {
     const { body } = translate(together, { reasoning_effort: 'none' });
     expect(body)
       .to.deep.include({ reasoning: { enabled: false } })

@@ -30,7 +30,7 @@ describe('vertex', () => {
     expect(at('eu')).to.equal('https://aiplatform.eu.rep.googleapis.com/v1/projects/acme-1/locations/eu');
   });
 
-  it('says what its options lack', async () => {
+  it('reports missing options', async () => {
     const check = async (config: object) => JSON.stringify(await vertex.check?.(config as never, {} as never));
     expect(await check(CONFIG)).to.equal('[]');
     expect(await check({})).to.include('needs `project`');
@@ -47,7 +47,7 @@ describe('vertex', () => {
     expect(path('endpoints/123')).to.equal('/endpoints/123:generateContent');
   });
 
-  it('gives Claude its own format, without the model', () => {
+  it('sends Claude its own format, without the model', () => {
     const { path, body } = translate(vertex, { model: CLAUDE, max_tokens: 20, stream: true }, CONFIG);
     expect(path).to.equal('/publishers/anthropic/models/claude-opus-4-5%4020251101:streamRawPredict');
     expect(body).to.deep.equal({
@@ -98,7 +98,7 @@ describe('a gateway before Vertex AI', () => {
 
   for (const model of ['gemini-2.5-pro', CLAUDE])
     for (const stream of [false, true])
-      it(`says what ${model} says${stream ? ', streamed' : ''}`, async () => {
+      it(`returns the response of ${model}${stream ? ', streamed' : ''}`, async () => {
         const { text, sent } = await ask('/v1/chat/completions', { model: `vertex/${model}`, messages: HI, stream });
         const words = [...text.matchAll(/"content":"([^"]*)"/g)].map(([, part]) => part);
         expect(words.join('')).to.equal('Hello');
@@ -107,7 +107,7 @@ describe('a gateway before Vertex AI', () => {
       });
 
   for (const stream of [false, true])
-    it(`passes on what clients of Messages send to Claude, but for the model${stream ? ', streamed' : ''}`, async () => {
+    it(`passes on requests of Messages clients to Claude, except the model${stream ? ', streamed' : ''}`, async () => {
       const body = { model: `vertex/${CLAUDE}`, max_tokens: 20, messages: HI, ...(stream && { stream }) };
       const { response, text, sent } = await ask('/v1/messages', body);
       expect(response.status, text).to.equal(200);
@@ -123,7 +123,7 @@ describe('a gateway before Vertex AI', () => {
     });
 
   for (const stream of [false, true])
-    it(`E38: seals what Claude signed, and gives it back to Vertex for its account alone${stream ? ', streamed' : ''}`, async () => {
+    it(`E38: seals Claude’s signatures, and sends them back to Vertex only for their account${stream ? ', streamed' : ''}`, async () => {
       said = SIGNED;
       const keyOf = async (user: string) => {
         const { api_key } = await gateway.command<{ api_key: string }>('keys', 'create', '--user', user);
@@ -144,7 +144,7 @@ describe('a gateway before Vertex AI', () => {
       expect(other.response.headers.get('x-tollgate-dropped')).to.include('reasoning');
     });
 
-  it('passes on what clients of Gemini’s format send', async () => {
+  it('passes on requests of Gemini’s clients', async () => {
     const body = { contents: [{ role: 'user', parts: [{ text: 'Hi' }] }] };
     const { response, sent } = await ask('/v1beta/models/vertex%2Fgemini-2.5-pro:generateContent', body);
     expect(response.headers.get('x-tollgate-lane')).to.equal('native');

@@ -22,14 +22,14 @@ describe('a vendor with several wires', () => {
   for (const provider of ['vertex', 'bedrock'] as const)
     for (const model of models[provider])
       for (const stream of [false, true])
-        it(`G21: asks no permission for a caller’s own tool: ${provider}/${model}${stream ? ', streamed' : ''}`, () => {
+        it(`G21: requires no permission for a caller’s own tool: ${provider}/${model}${stream ? ', streamed' : ''}`, () => {
           const request: ChatRequest = { model, messages: [{ role: 'user', content: 'Hi' }], tools: [TOOL] };
           const sent = providers[provider].chat?.request(request, { model, stream, created: 1, id: 'x', request });
           expect(JSON.stringify(sent?.body)).to.include('get_weather');
           expect(needs(provider, model, sent as HttpRequest)).to.deep.equal([]);
         });
 
-  it('G21: asks permission for a tool of the vendor on each wire', () => {
+  it('G21: requires permission for a tool of the vendor in each API', () => {
     const search = { tools: [{ type: 'web_search_20250305', name: 'web_search' }] };
     expect(needs('vertex', 'claude-sonnet-4-5', { path: '/', body: search })).to.deep.equal(['web_search_20250305']);
     expect(needs('bedrock', 'anthropic.claude-sonnet-4-5', { path: '/', body: search })).to.have.length(1);

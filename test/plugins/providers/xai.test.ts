@@ -5,7 +5,7 @@ import { codecCall } from '../../support/formats/codec.ts';
 import { translate } from '../../support/formats/translate.ts';
 
 describe('xai', () => {
-  it('D11: tells what a call cost in dollars', () => {
+  it('D11: reports the cost of a call in dollars', () => {
     const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2, cost_in_usd_ticks: 5_000_000 };
     const choices = [{ index: 0, message: { role: 'assistant', content: 'x' }, finish_reason: 'stop' }];
     const { chat } = setUpProvider(xai, {});

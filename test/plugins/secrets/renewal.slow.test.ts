@@ -8,7 +8,7 @@ import { type ScriptedManager, startScriptedManager } from './scripted-manager.t
 describe('a secret that ends', function () {
   this.timeout(120_000);
   for (const workers of [1, 2])
-    it(`is read anew before it does, and a gateway of ${workers} processes goes on with the new one; one that cannot be had stays`, async () => {
+    it(`is read again before its expiry, and a gateway of ${workers} processes uses the new one; an unavailable one stays`, async () => {
       let manager: ScriptedManager | undefined;
       let vendor: ScriptedUpstream | undefined;
       let installed: Installation | undefined;

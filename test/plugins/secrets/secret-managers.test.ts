@@ -38,7 +38,7 @@ describe('managers of secrets', () => {
   };
   const vault = () => ({ vault: { address: manager.url, token: ref('VAULT_TOKEN') } });
 
-  it('E68: give a provider its key before anything is called, and show it nowhere', async () => {
+  it('E68: provide a provider’s key before any call, and show it nowhere', async () => {
     const vendor = await startScriptedUpstream(answer(200, completion('hi')));
     manager.answers['GET /v1/secret/data/openai'] = () => [200, versioned({ key: 'sk-of-the-vault-1234' })];
     const gateway = await startGateway(
@@ -61,7 +61,7 @@ describe('managers of secrets', () => {
     }
   });
 
-  it('E68: hide what they gave in what is printed, also where no schema calls it a secret', async () => {
+  it('E68: hide their secrets in output, also if no schema marks them as secret', async () => {
     manager.answers['GET /v1/kv/gate'] = () => [
       200,
       { lease_id: '', lease_duration: 2764800, data: { host: 'gate-internal', port: 8443 } },
@@ -75,7 +75,7 @@ describe('managers of secrets', () => {
     expect(config.sources.get('/server/host')).to.equal('secret vault:kv/gate#host');
   });
 
-  it('E68: are not asked where no reference names them', async () => {
+  it('E68: are not called without a reference', async () => {
     expect(await keyOf(vault(), 'sk-plain')).to.equal('sk-plain');
     expect(manager.requests).to.deep.equal([]);
   });
@@ -111,7 +111,7 @@ describe('managers of secrets', () => {
       expect(loaded.raw.secrets.get('vault:db/creds/r#password')?.againMs).to.equal(40_000);
     });
 
-    it('E68: says what is wrong at the place of the reference, without a value', async () => {
+    it('E68: reports the problem at the place of the reference, without a value', async () => {
       manager.answers = {
         'GET /v1/secret/data/openai': () => [200, versioned({ other: 'sk-secret', list: [] })],
         'GET /v1/secret/data/gone': () => [200, versioned(null)],
@@ -141,7 +141,7 @@ describe('managers of secrets', () => {
       }
     });
 
-    it('E68: says that it cannot be reached, and what is wrong with its own options', async () => {
+    it('E68: reports that it is unreachable, and problems of its own options', async () => {
       const away = await problemOf({ vault: { address: 'http://127.0.0.1:9', token: 'x' } }, ref('vault:a/b#c'));
       // Node 24 sometimes reports a refused connection with another code than Node 20.
       expect(away).to.match(/Vault cannot be reached \((ECONNREFUSED|ERR_SOCKET_CLOSED_BEFORE_CONNECTION)\)/);
@@ -176,7 +176,7 @@ describe('managers of secrets', () => {
       );
     });
 
-    it('E68: says what AWS says, and which fields there are', async () => {
+    it('E68: reports the error of AWS, and the existing fields', async () => {
       manager.answers['POST /'] = () => [
         400,
         {
@@ -217,7 +217,7 @@ describe('managers of secrets', () => {
       expect(manager.requests[1]?.headers.authorization).to.equal('Bearer ya29');
     });
 
-    it('E68: says what Google says', async () => {
+    it('E68: reports the error of Google', async () => {
       const line = 'GET /v1/projects/p/secrets/s/versions/latest:access';
       manager.answers[line] = () => [403, { error: { message: 'Permission denied on resource.' } }];
       const problem = await problemOf(options(), ref('gcp-sm:projects/p/secrets/s'), files);

@@ -145,7 +145,7 @@ function testFaults(subject: FaultyServer): void {
     expect(await store.ledger.settle(settlement({ account: 'a', requestId: 'before' }))).to.equal(true);
   });
 
-  it('S04: says that the data is gone, and takes no account for funded', async () => {
+  it('S04: reports lost data, and treats no account as funded', async () => {
     const log = createSilentLog();
     store = await subject.open(server.url, log);
     await prepare(store, 'a');
@@ -163,7 +163,7 @@ function testFaults(subject: FaultyServer): void {
     expect(await store.keyv('faults').get('a')).to.equal(undefined);
   });
 
-  it('S05: refuses changes while the server is read-only, and goes on when it is not any more', async () => {
+  it('S05: refuses changes while the server is read-only, and continues afterwards', async () => {
     store = await subject.open(server.url);
     await prepare(store, 'a');
     await subject.setReadOnly(server, true);
@@ -175,7 +175,7 @@ function testFaults(subject: FaultyServer): void {
     expect(entries.map(({ ref }) => ref)).to.deep.equal(['d', 'first']);
   });
 
-  it('S06: refuses a record that cannot be read, and goes on with the others', async () => {
+  it('S06: refuses an unreadable record, and continues with the others', async () => {
     store = await subject.open(server.url);
     await prepare(store, 'a');
     await subject.spoil(server);
@@ -206,6 +206,30 @@ function testFaults(subject: FaultyServer): void {
       'duplicate',
     );
     expect((await store.ledger.balance('a')).held).to.equal(20);
+  });
+
+  it('S08: a broken connection is replaced, and the change in progress is made once, even if its response was lost', async () => {
+    const wire = await startTcpProxy(server.port);
+    proxy = wire;
+    store = await subject.open(throughProxy(wire.port), undefined, 5000);
+    const near = await subject.open(server.url, undefined, 5000);
+    await prepare(store, 'a');
+    for (let round = 1; round <= 5; round++) {
+      wire.dropAnswers();
+      const held = store.ledger.reserve(reservation({ account: 'a', requestId: `r${round}`, amount: 1 }));
+      await eventually(async () => expect((await near.ledger.balance('a')).held).to.equal(10 + round));
+      wire.heal();
+      expect(await outcomeOf(held)).to.equal('held');
+      // Reads on a broken connection are repeated; later reads wait until then.
+      wire.dropAnswers();
+      const [balance, again] = [store.ledger.balance('a'), store.ledger.entries('a', { limit: 5 })];
+      await new Promise((resolve) => setImmediate(resolve));
+      wire.heal();
+      expect((await balance).held).to.equal(10 + round);
+      expect(await again).to.have.length(1);
+      expect(await store.counters.next('n', 0)).to.equal(0);
+    }
+    await near.close();
   });
 
   it('is closed in time also while the server is stopped', async () => {

@@ -9,7 +9,7 @@ import { askRedis, startRedisServer } from '../../support/stores/redis-server.ts
 /** Kind of server, and operations that damage its data behind the store's back. */
 export interface FaultyServer {
   start(): Promise<TestServer>;
-  open(url: string, log?: Log): Promise<Store>;
+  open(url: string, log?: Log, timeoutMs?: number): Promise<Store>;
   /** Deletes all data. */
   empty(server: TestServer): Promise<void>;
   /** Rejects writes, as a primary that became a replica does. */
@@ -22,7 +22,7 @@ const TIMEOUT_MS = 300;
 
 export const FAULTY_REDIS: FaultyServer = {
   start: () => startRedisServer(),
-  open: (url, log) => openRedis({ url, timeoutMs: TIMEOUT_MS, ...(log && { log }) }),
+  open: (url, log, timeoutMs = TIMEOUT_MS) => openRedis({ url, timeoutMs, ...(log && { log }) }),
   empty: async (server) => void (await askRedis(server.port, 'FLUSHALL')),
   setReadOnly: async (server, isReadOnly) =>
     void (await askRedis(server.port, 'REPLICAOF', ...(isReadOnly ? ['127.0.0.1', '1'] : ['NO', 'ONE']))),
@@ -38,7 +38,7 @@ export const FAULTY_REDIS: FaultyServer = {
 
 export const FAULTY_POSTGRES: FaultyServer = {
   start: () => startPostgresServer(),
-  open: (url, log) => openPostgres({ url, timeoutMs: TIMEOUT_MS, ...(log && { log }) }),
+  open: (url, log, timeoutMs = TIMEOUT_MS) => openPostgres({ url, timeoutMs, ...(log && { log }) }),
   empty: (server) => runSql(server, 'DROP SCHEMA tollgate CASCADE'),
   setReadOnly: async (server, isReadOnly) => {
     await runSql(server, `ALTER SYSTEM SET default_transaction_read_only = ${isReadOnly ? 'on' : 'off'}`, isReadOnly);

@@ -41,9 +41,9 @@ function testAgainstModel(address: () => StoreAddress, numRuns: number): void {
       );
     };
 
-  it('answers and holds what the model does, whatever happens', testSteps(true));
+  it('returns and stores the same as the model, whatever happens', testSteps(true));
   // A store may defer work that no request needs; the result must be the same.
-  it('comes to the same when nobody looks in between', testSteps(false));
+  it('has the same result without reads in between', testSteps(false));
 
   const takeSteps = async (steps: readonly Step[], looks: boolean): Promise<void> => {
     const account = randomUUID();

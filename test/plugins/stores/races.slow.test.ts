@@ -31,7 +31,7 @@ function testRaces(address: () => StoreAddress, isShared: boolean): void {
   });
 
   for (const race of Object.keys(RACES) as Race[]) {
-    it(`lets ten of fifty ${race} through, ${ROUNDS} times`, async () => {
+    it(`lets ten of fifty ${race} pass, ${ROUNDS} times`, async () => {
       for (let round = 0; round < ROUNDS; round++) {
         const name = `${race} ${round}`;
         await prepareRace(store, race, name);
@@ -40,7 +40,7 @@ function testRaces(address: () => StoreAddress, isShared: boolean): void {
     });
 
     if (!isShared) continue;
-    it(`lets ten of fifty ${race} through when two processes try, ${ROUNDS} times`, async () => {
+    it(`lets ten of fifty ${race} pass in two processes, ${ROUNDS} times`, async () => {
       for (let round = 0; round < ROUNDS; round++) {
         const name = `${race} of two ${round}`;
         await prepareRace(store, race, name);

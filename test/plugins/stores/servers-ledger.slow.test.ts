@@ -87,7 +87,7 @@ describeWith('the ledger in redis', { 'redis-server': REDIS_SERVER }, () => {
 
   it('counts budgets exactly over calls of many accounts', () => race([store]));
 
-  it('keeps a window of a budget a month longer than anybody asks for it, and a total for ever', async () => {
+  it('keeps a window of a budget a month longer than it is read, and a total forever', async () => {
     const budgets = [
       { id: 'week', limit: 100, until: Date.now() + 7 * DAY_MS },
       { id: 'all', limit: 100 },
@@ -154,7 +154,7 @@ describeWith('the ledger in postgres', { postgres: POSTGRES, initdb: INITDB }, (
     await Promise.all([one.close(), other.close()]);
   });
 
-  it('keeps a window of a budget a month longer than anybody asks for it, and a total for ever', async () => {
+  it('keeps a window of a budget a month longer than it is read, and a total forever', async () => {
     const budgets = [
       { id: 'week', limit: 100, until: NOW },
       { id: 'all', limit: 100 },

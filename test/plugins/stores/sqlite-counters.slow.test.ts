@@ -5,7 +5,7 @@ import { NOW } from '../../conformance/store.ts';
 import { useTempFolder } from '../../support/folders.ts';
 import { startWorker } from '../../support/stores/worker-process.ts';
 
-describe('counters of the sqlite store, between processes that come and go', () => {
+describe('counters of the sqlite store, between processes that start and end', () => {
   const root = useTempFolder('sqlite-counters');
   let count = 0;
   let folder: string;
@@ -76,7 +76,7 @@ describe('counters of the sqlite store, between processes that come and go', () 
     expect(await counters.lease('places', 'mine', 10, 60_000, NOW + 60_000)).to.equal(true);
   });
 
-  it('admit exactly the limit while stores open and close beside each other', async () => {
+  it('admit exactly the limit while stores open and close concurrently', async () => {
     const LIMIT = 3000;
     const wide = { ...window, limit: LIMIT };
     let admitted = 0;

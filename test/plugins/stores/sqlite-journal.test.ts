@@ -81,7 +81,7 @@ describe('the journal of the sqlite store', () => {
     await next.close();
   });
 
-  it('of two processes on one file is moved by whichever reads, each call once', async () => {
+  it('of two processes on one file is merged by either reader, each call once', async () => {
     const other = await openSqlite({ folder });
     const { ledger } = openLedger();
     for (let round = 0; round < 5; round += 1)
@@ -96,7 +96,7 @@ describe('the journal of the sqlite store', () => {
     await other.close();
   });
 
-  it('takes a correction of a call whose first record is in it, too', async () => {
+  it('also accepts a correction of a call whose first record is in it', async () => {
     const { ledger } = openLedger();
     await ledger.reserve(reservation({ account: 'a', requestId: 'late', amount: 20, floor: -100, expiresAt: NOW - 1 }));
     expect(await ledger.sweep(NOW)).to.equal(1);

@@ -92,14 +92,14 @@ describe('lists and reports of a sqlite store with many calls', () => {
     { requestId: 'rare' },
     { account: 'rare', key: 'rare' },
   ])
-    it(`E27: looks at no call of others for ${JSON.stringify(filter)}`, async () => {
+    it(`E27: reads no call of others for ${JSON.stringify(filter)}`, async () => {
       const page = await ledger.calls({ ...filter, limit: 50 });
       expect(idsOf(page)).to.deep.equal(['call_2', 'call_1', 'call_0']);
       expect(page.next).to.equal(undefined);
       expect(looked).to.have.length(1);
     });
 
-  it('E27: a page looks at a bounded number of calls where no index helps, and its cursor goes on behind them', async () => {
+  it('E27: a page reads a limited number of calls without an index, and its cursor continues after them', async () => {
     const page = await ledger.calls({ model: 'rare', limit: 50 });
     expect(page.calls).to.deep.equal([]);
     expect(page.next).to.be.a('string');
@@ -138,12 +138,12 @@ describe('lists and reports of a sqlite store with many calls', () => {
     expect(turns).to.be.at.least(5);
   });
 
-  it('E27: a report of one session reads that session alone', async () => {
+  it('E27: a report of one session reads only that session', async () => {
     const [row] = await ledger.report({ edges: [NOW, NOW + CALLS], by: ['user'], session: 'rare' });
     expect([row?.user, row?.requests, row?.cost]).to.deep.equal(['rare', 3, 3n]);
   });
 
-  it('E27: each list and report of an index searches it, and sorts nothing but what it found', () => {
+  it('E27: each list and report of an index searches it, and sorts only its results', () => {
     const prepared: string[] = [];
     prepareCalls({
       ...{ exec: () => undefined, close: () => undefined },

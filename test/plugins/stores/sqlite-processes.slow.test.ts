@@ -144,7 +144,7 @@ describe('a process that shares its sqlite store with others', () => {
     expect((await readBooks(ledger)).length).to.equal(1 + 1800 + 300);
   });
 
-  it('sees money that another process credits, and the other one sees what it reserved', async () => {
+  it('sees credits of another process, which sees its reservations', async () => {
     const neighbour = startNeighbour();
     const reserve = (requestId: string, amount: number) =>
       neighbour.ask({ do: 'reserve', account: 'b', requestId, amount });
@@ -163,7 +163,7 @@ describe('a process that shares its sqlite store with others', () => {
     expect(sums(await ledger.balance('b'))).to.deep.equal({ balance: 80, held: 0, spent: 20 });
   });
 
-  it('keeps no other process waiting while it is stopped, and what it reserved stays reserved', async () => {
+  it('delays no other process while it is stopped, and its reservations stay', async () => {
     const neighbour = startNeighbour();
     expect(await neighbour.ask({ do: 'reserve', account: 'a', requestId: 'r1', amount: CREDIT - 10 })).to.equal('held');
     await neighbour.kill('SIGSTOP');

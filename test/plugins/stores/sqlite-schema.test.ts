@@ -50,7 +50,7 @@ describe('the schema of the sqlite store', () => {
   });
 
   for (const version of [1, 2, 3, 5, 6])
-    it(`of version ${version}, which was not released, is refused with what to do, and nothing of it is touched`, async () => {
+    it(`of version ${version}, which was not released, is refused with the remedy, and is not modified`, async () => {
       await leaveFile(version);
       // The first version wrote charges that were not yet in its tables to a separate file.
       writeFileSync(path.join(folder, 'tollgate.journal'), 'tollgate journal 1\n');
@@ -63,7 +63,7 @@ describe('the schema of the sqlite store', () => {
       expect(readFiles()).to.deep.equal(before);
     });
 
-  it('of a newer version is refused with what to do, and nothing of it is touched', async () => {
+  it('of a newer version is refused with the remedy, and is not modified', async () => {
     await leaveFile(99);
     const before = readFiles();
     const error = await openErrorOf(openSqlite({ folder }));
@@ -85,7 +85,7 @@ describe('the schema of the sqlite store', () => {
     });
   });
 
-  it('stays as it was when a step fails', async () => {
+  it('stays unchanged when a step fails', async () => {
     await leaveFile(newest);
     database = await openDatabase({ folder });
     const file = database;

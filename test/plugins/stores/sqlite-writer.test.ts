@@ -69,7 +69,7 @@ describe('the writer of the sqlite store', () => {
     expect([isKnown('busy-0'), isKnown('patient')]).to.deep.equal([false, true]);
   });
 
-  it('commits what is queued before it closes', async () => {
+  it('commits queued changes before it closes', async () => {
     const write = writer.write('test', () => insert('last'));
     await writer.close();
     await write;
@@ -87,7 +87,7 @@ describe('the writer of the sqlite store', () => {
     expect(['first', 'second'].map(isKnown)).to.deep.equal([true, true]);
   });
 
-  it('refuses more changes than may wait, and does those that wait', async () => {
+  it('refuses changes over the queue limit, and applies the queued ones', async () => {
     const waiting = Array.from({ length: 10_000 }, (_, n) => writer.write('test', () => insert(`many-${n}`)));
     const error = await writer.write('test', () => insert('one too many')).catch((reason) => reason);
     expect(error.message).to.match(/cannot keep up/);
@@ -95,14 +95,14 @@ describe('the writer of the sqlite store', () => {
     expect(['many-0', 'many-9999', 'one too many'].map(isKnown)).to.deep.equal([true, true, false]);
   });
 
-  it('lets a query see what is queued, when it asks for the latest', async () => {
+  it('includes queued changes in a query for the latest state', async () => {
     const count = () => database.prepare("SELECT count(*) AS n FROM numbers WHERE key = 'queued'").get()?.['n'];
     const write = writer.write('test', () => insert('queued'));
     expect(await Promise.all([writer.read('test', count), writer.readLatest('test', count)])).to.deep.equal([0, 1]);
     await write;
   });
 
-  it('answers a query also where what was queued before it is refused, since another process holds the lock', async () => {
+  it('responds to a query also if changes queued before it are refused, because another process holds the lock', async () => {
     other.exec('BEGIN IMMEDIATE');
     const write = writer.write('test', () => insert('refused'));
     const query = writer.readLatest('test', () => isKnown('refused'));
@@ -135,7 +135,7 @@ describe('the writer of the sqlite store', () => {
     expect((await elsewhere.entries('turn', { limit: 10 })).map(({ amount }) => amount)).to.deep.equal([-10, 100]);
   });
 
-  it('ends a hold on top of what other processes did since: their sums, their entries, their sweep', async () => {
+  it('ends a hold on top of other processes’ later changes: their sums, their entries, their sweep', async () => {
     const ledger = openLedger();
     const elsewhere = openOn(other, new Writer(other, 'tollgate.db'));
     const hold = (requestId: string, expiresAt = NOW + 1000) =>
@@ -159,7 +159,7 @@ describe('the writer of the sqlite store', () => {
     }
   });
 
-  it('refuses changes on a full disk, keeps what was there, and goes on when there is room again', async () => {
+  it('refuses changes on a full disk, keeps existing data, and continues when there is room again', async () => {
     const ledger = openLedger();
     await ledger.credit('rich', 'first', 1000, 'x', NOW);
     const pages = Number(database.prepare('PRAGMA page_count').get()?.['page_count']);
@@ -205,7 +205,7 @@ describe('the writer of the sqlite store', () => {
     expect(await ledger.balance('a')).to.include({ balance: 0 });
   });
 
-  it('refuses a document that cannot be read, and goes on with the others', async () => {
+  it('refuses an unreadable document, and continues with the others', async () => {
     const store = await openSqlite({ folder });
     for (const [key, value] of Object.entries({ cut: '{"value":', empty: '', list: '[1]', bare: '7', none: '{}' })) {
       await store.keyv('docs').set(key, 1);
@@ -217,7 +217,7 @@ describe('the writer of the sqlite store', () => {
     await store.close();
   });
 
-  it('purges what expired and nothing else, however much there is', async () => {
+  it('purges only expired data, however much there is', async () => {
     const adapter = createDocumentAdapters(database, writer)('purge');
     await Promise.all(Array.from({ length: 1200 }, (_, n) => adapter.set(`old-${n}`, '{"value":1}', -1)));
     await adapter.set('young', '{"value":1}', 60_000);

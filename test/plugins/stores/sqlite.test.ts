@@ -32,7 +32,7 @@ describe('the file of the sqlite store', () => {
       (error: Error) => error.message,
     );
 
-  it('is readable by its owner alone, with its folder', async () => {
+  it('is readable only by its owner, with its folder', async () => {
     const folder = path.join(newFolder(), 'deep');
     const store = await openSqlite({ folder });
     await store.counters.next('n');
@@ -43,7 +43,7 @@ describe('the file of the sqlite store', () => {
     await store.close();
   });
 
-  it('leaves the rights of a folder that was there as they are', async () => {
+  it('does not change the rights of an existing folder', async () => {
     const folder = newFolder();
     mkdirSync(folder);
     chmodSync(folder, 0o750);
@@ -51,7 +51,7 @@ describe('the file of the sqlite store', () => {
     expect(statSync(folder).mode & 0o777).to.equal(0o750);
   });
 
-  it('holds everything again after it was closed, in the file alone', async () => {
+  it('contains everything after it was closed, in one file', async () => {
     const folder = newFolder();
     const store = await openSqlite({ folder });
     await store.ledger.credit('a', 'c', 5, 'x', NOW);
@@ -88,7 +88,7 @@ describe('the file of the sqlite store', () => {
     await again.close();
   });
 
-  it('is refused when its folder cannot be one, with what to do', async () => {
+  it('is refused for an invalid folder, with the remedy', async () => {
     const file = newFolder();
     writeFileSync(file, '');
     expect(await messageOf(openSqlite({ folder: path.join(file, 'sub') }))).to.match(
@@ -115,7 +115,7 @@ describe('the file of the sqlite store', () => {
     await Promise.all(workers.map((worker) => worker.stop()));
   });
 
-  it('is missed by the health check when somebody moves it away', async () => {
+  it('is reported as missing by the health check after it was moved', async () => {
     const folder = newFolder();
     const store = await openSqlite({ folder });
     await store.health();

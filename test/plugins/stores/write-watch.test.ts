@@ -33,7 +33,7 @@ const messageOf = (work: Promise<void> | undefined): Promise<string> =>
   );
 
 describe('the watch of a store’s writes (E55)', () => {
-  it('finds nothing wrong when calls are refused because too many change one account, or by what a caller sent', async () => {
+  it('reports no problem when calls are refused because of contention on one account, or because of a caller’s input', async () => {
     const { state, store, fail } = await open();
     await store.begin?.();
     for (let n = 0; n < 100; n += 1) fail(storeUnavailable('The store is busy: too many change the same accounts.'));
@@ -45,7 +45,7 @@ describe('the watch of a store’s writes (E55)', () => {
     await store.close();
   });
 
-  it('finds it unwell when its own write fails after one of a call, and says so to all who ask, without another write', async () => {
+  it('reports a problem when its own write fails after one of a call, to all requests, without another write', async () => {
     const { state, store, fail } = await open();
     await store.begin?.();
     state.takesWrites = false;
@@ -60,7 +60,7 @@ describe('the watch of a store’s writes (E55)', () => {
     await store.close();
   });
 
-  it('refuses to begin on a store that answers and takes no write, and begins on one that is away', async () => {
+  it('refuses to start on a store that responds but rejects writes, and starts on an unavailable one', async () => {
     const { state, store } = await open();
     state.takesWrites = false;
     expect(await messageOf(store.begin?.())).to.match(/disk is full/);

@@ -40,7 +40,7 @@ testSpeech({
 });
 
 describe('cartesia speech', () => {
-  it('asks as the reference has it, with the version of its wire', async () => {
+  it('sends requests as in the reference, with the version of its API', async () => {
     const vendor = await loadSpeech(cartesia);
     const { input, model } = checkSpeech(vendor, {
       text: 'Hello',

@@ -71,7 +71,7 @@ testSpeech({
 });
 
 describe('elevenlabs speech', () => {
-  it('asks as the reference has it', async () => {
+  it('sends requests as in the reference', async () => {
     const vendor = await loadSpeech(elevenlabs);
     const { input, model } = checkSpeech(vendor, {
       text: 'Hello',
@@ -93,7 +93,7 @@ describe('elevenlabs speech', () => {
     });
   });
 
-  it('takes as many characters as each model does', async () => {
+  it('accepts each model’s number of characters', async () => {
     const vendor = await loadSpeech(elevenlabs);
     const text = 'a'.repeat(12_000);
     expect(checkSpeech(vendor, { text, model: 'eleven_flash_v2_5' }).pieces).to.have.length(1);

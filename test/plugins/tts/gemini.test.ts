@@ -76,7 +76,7 @@ describe('gemini speech', () => {
     return { sound: Buffer.concat(decoder.end()), usage: decoder.usage?.() };
   };
 
-  it('asks as the reference has it, and says how to speak before what', async () => {
+  it('sends requests as in the reference, with the style before the text', async () => {
     const vendor = await loadSpeech(gemini);
     const { input } = checkSpeech(vendor, {
       text: 'Have a nice day',
@@ -97,13 +97,13 @@ describe('gemini speech', () => {
     expect(vendor.codec.request(input, { ...call, stream: true }).path).to.match(/:streamGenerateContent\?alt=sse$/);
   });
 
-  it('tells the tokens that were used, and gives the samples a header of the true size', async () => {
+  it('reports the used tokens, and adds a header of the true size to the samples', async () => {
     const { sound, usage } = await decode(JSON.parse(json.toString()) as object);
     expect(usage).to.deep.equal({ input: 5, output: 3 });
     expect(sound.readUInt32LE(40)).to.equal(sound.length - 44);
   });
 
-  it('reads the wait that Google asks for', async () => {
+  it('reads Google’s retry delay', async () => {
     const vendor = await loadSpeech(gemini);
     const body = { error: { status: 'RESOURCE_EXHAUSTED', message: 'x', details: [{ retryDelay: '27s' }] } };
     expect(vendor.error(429, body, {})).to.have.property('retryAfterMs', 27_000);
@@ -117,7 +117,7 @@ describe('gemini speech', () => {
     ['an error with a good status', { error: { code: 429, status: 'RESOURCE_EXHAUSTED', message: 'x' } }, 'rate_limit'],
   ];
   for (const [title, answer, kind] of refusals) {
-    it(`takes ${title} for ${kind}`, async () => {
+    it(`treats ${title} as ${kind}`, async () => {
       await decode(answer).then(
         () => expect.fail('it passed for a sound'),
         (error: unknown) => expect((error as StreamFailure).failure.class).to.equal(kind),

@@ -62,7 +62,7 @@ describe('mistral speech', () => {
     return vendor.codec.request(input, { model, stream: true, created: 1, id: 'x' }).body;
   };
 
-  it('asks as the reference has it', async () => {
+  it('sends requests as in the reference', async () => {
     expect(await bodyOf({ voice: 'gb_jane_neutral' })).to.deep.equal({
       model: 'voxtral-mini-tts-3-0',
       input: 'Hello',
@@ -72,11 +72,11 @@ describe('mistral speech', () => {
     });
   });
 
-  it('asks for WAV where pcm is wanted, because its own bare samples are of an unknown kind', async () => {
+  it('requests WAV for pcm, because its own bare samples are of an unknown kind', async () => {
     expect(await bodyOf({ format: 'pcm' })).to.include({ response_format: 'wav', stream: false });
   });
 
-  it('lets a recording stand in for a voice', async () => {
+  it('accepts a recording as a voice', async () => {
     const body = await bodyOf({ options: { ref_audio: 'UklGRg==' } });
     expect(body).to.have.property('ref_audio', 'UklGRg==');
     expect(body).to.not.have.property('voice_id');

@@ -76,7 +76,7 @@ testSpeech({
 describe('openai speech', () => {
   const call = { model: 'tts-1', stream: true, created: 1, id: 'x' };
 
-  it('asks as the reference has it', async () => {
+  it('sends requests as in the reference', async () => {
     const vendor = await loadSpeech(openai);
     const { input, model } = checkSpeech(vendor, {
       text: 'Hello',
@@ -98,7 +98,7 @@ describe('openai speech', () => {
     });
   });
 
-  it('asks models that send no events for plain sound', async () => {
+  it('requests plain sound from models without events', async () => {
     const vendor = await loadSpeech(openai);
     const { input } = checkSpeech(vendor, { text: 'Hello', model: 'tts-1', language: 'de' });
     const request = vendor.codec.request(input, call);
@@ -112,7 +112,7 @@ describe('openai speech', () => {
     expect(vendor.codec.request(input, call).body).to.have.deep.property('voice', { id: 'voice_abc' });
   });
 
-  it('takes other servers’ models and voices from its configuration', async () => {
+  it('reads other servers’ models and voices from its configuration', async () => {
     const vendor = await loadSpeech(openai, {
       baseUrl: 'http://127.0.0.1:8880/v1',
       models: ['kokoro'],

@@ -51,10 +51,10 @@ async function tableOf(
   }
   const models = Object.entries(NEWEST).map(([name, model]) => `${name} \`${model}\``);
   return [
-    '## What providers make of it',
+    '## Provider support',
     '',
     '**native**: the body goes on as it is. **translated**: it says the same there. **emulated**: it gets something that comes to the same.',
-    '**left out**: told in `x-tollgate-dropped`, but for hints such as `cache_control`. **refused**: 400 that names it. Written by `npm run matrix`, which sends each',
+    '**left out**: reported in `x-tollgate-dropped`, but for hints such as `cache_control`. **refused**: 400 that names it. Written by `npm run matrix`, which sends each',
     'request through a gateway and looks at the bytes that the vendor gets, for its newest model; other models differ: see the provider’s own page.',
     `Models: ${models.join(', ')}.`,
     '',

@@ -25,8 +25,8 @@ const LEAST_OF_PAIRS = 0.06;
 const HOLD = 4;
 const STEPS = 120;
 /**
- * Shares of a phrasing relative to one that the rules were written with: written without the rules, never used for a
- * fix, one of many with the same frame.
+ * Shares of a phrasing relative to one that the rules were written with. They apply to phrasings written without the
+ * rules, never used for a fix, or one of many with the same frame.
  */
 const UNREAD_SHARE = 4;
 const STRANGE_SHARE = 10;

@@ -4,7 +4,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, syml
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { buildInto, writeTypes } from '../../../config/build.ts';
+import { buildInto, completePackage } from '../../../config/build.ts';
 import { PACKAGE_ROOT } from '../../../config/package-root.ts';
 
 const run = promisify(execFile);
@@ -55,7 +55,7 @@ async function layOut(root: string, folder: string, tarball: string): Promise<vo
     cpSync(path.join(PACKAGE_ROOT, file), path.join(stage, file), { recursive: true });
   const tsc = path.join(PACKAGE_ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
   await buildInto(path.join(stage, 'dist'));
-  await writeTypes(path.join(stage, 'dist'));
+  await completePackage(path.join(stage, 'dist'));
   const { stdout } = await run('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', root], {
     cwd: stage,
   });

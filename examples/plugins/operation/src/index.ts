@@ -64,7 +64,7 @@ export default definePlugin({
       body: REQUEST,
       responses: { 200: { description: 'The number of words.', schema: RESPONSE } },
       async handler(ctx) {
-        const { response, headers } = await api.call('my-plugin', ctx.state.body, ctx.state);
+        const { response, headers } = await api.models.call('my-plugin', ctx.state.body, ctx.state);
         ctx.set(headers);
         ctx.body = response;
       },

@@ -69,9 +69,9 @@ function clausesOf(list: readonly Token[], sightings: readonly Placed[], endsAtE
 
 /**
  * Returns a test for illnesses of the family or of a possible future. They are in a clause that says so ("died of",
- * "runs in our family", "afraid that one day"), or in one about several relatives with the name of an illness. A clause
- * about a relative's past counts too if the text asks about heredity, or about steps for the writer and not for the
- * relative. Clauses about the writer count as usual.
+ * "runs in our family", "afraid that one day"). They may also be in one about several relatives with the name of an
+ * illness. A clause about a relative's past counts too if the text asks about heredity, or about steps for the writer
+ * and not for the relative. Clauses about the writer count as usual.
  */
 export function findFamily(
   list: readonly Token[],

@@ -110,7 +110,7 @@ function withoutIdioms(sightings: readonly Sighting[]): readonly Sighting[] {
 }
 
 /**
- * Positions of grammar words. A negation within a longer entry ("no air") belongs to that entry: it is listed as
+ * Positions of grammar words. A negation within a longer entry ("no air") belongs to that entry. It is listed as
  * `inner`, and only turns a body function into a refused one.
  */
 function grammarWords(all: readonly Sighting[]): ReadonlyMap<string, ReadonlySet<number>> {
@@ -152,7 +152,7 @@ interface Part {
 
 /**
  * Determines the setting of every word. A sentence has one, or one before and one after "but". A clause after a colon,
- * a semicolon or a bracket may have its own. In doubt it is the present: a word such as "now" or "since" overrides a
+ * a semicolon or a bracket may have its own. In doubt it is the present. A word such as "now" or "since" overrides a
  * year or "years ago", except when the text says that all is well today.
  */
 function findSettings({ list, sentences }: Tokens, sightings: readonly Sighting[]): SettingOf {

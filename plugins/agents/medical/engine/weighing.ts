@@ -23,10 +23,14 @@ const STEPS = Object.freeze([1, 2, 3, 4, 5, 6, 8]);
 const MOST_RULES = 3;
 
 /**
- * Features of a text: every concept that is named, and again with a plus if it is present; the style of the text (about
- * the past, another person, a film); every pair of present concepts; whether it has a question; the number of present
- * concepts and of matching rules. No words are used, so one set of weights serves all languages. Undefined for a text
- * longer than the training data.
+ * Features of a text.
+ * - every concept that is named, and again with a plus if it is present
+ * - the style of the text (about the past, another person, a film)
+ * - every pair of present concepts
+ * - whether it has a question
+ * - the number of present concepts and of matching rules
+ *
+ * No words are used, so one set of weights serves all languages. Undefined for a text longer than the training data.
  */
 export function featuresOf(
   { signs, grammar, hasQuestion, length }: Reading,

@@ -18,12 +18,12 @@ import {
   useLoad,
 } from '../ui.tsx';
 
-/** One piece of work of one agent; times are of this browser's clock, from the request on. */
+/** Work of one agent; times are from the start of the request by this browser's clock. */
 interface Step {
   readonly agent: string;
   readonly round: number | undefined;
   readonly beganMs: number;
-  /** When what was told before it was over: it cannot have begun earlier. */
+  /** End of the previously reported work, before which it cannot have started. */
   readonly notBeforeMs?: number;
   readonly endedMs?: number;
   /** Undefined while it works. */
@@ -49,14 +49,14 @@ interface Run {
   readonly result?: Result;
   readonly error?: unknown;
   readonly request: string;
-  /** How long it took, or takes so far. */
+  /** Duration so far, or in total. */
   readonly ms: number;
   readonly isOver: boolean;
 }
 
 const NOTHING_YET: Run = { steps: [], findings: [], request: '', ms: 0, isOver: false };
 
-/** A request to the team of agents, and who of them works when. */
+/** Page of a request to the team of agents, with the timeline of their work. */
 export function Agents() {
   const team = useLoad('agents', async () => ({
     team: (await hasRoute('/agent')) ? await get<AgentTeam>('/agent') : undefined,
@@ -80,7 +80,7 @@ export function Agents() {
   );
 }
 
-/** A run of the team, as it goes; how to begin one, and to end the one that goes. */
+/** State of a team run, with functions to start and stop it. */
 function useRun() {
   const [run, setRun] = useState<Run>();
   const abort = useRef<AbortController | undefined>(undefined);
@@ -93,14 +93,14 @@ function useRun() {
     const began = performance.now();
     const put = (change: (before: Run) => Run): void =>
       setRun((before) => ({ ...change(before ?? NOTHING_YET), ms: performance.now() - began }));
-    // What works is drawn longer as time goes by.
+    // Running work grows in the chart over time.
     const clock = setInterval(() => put((before) => before), 250);
     try {
       const body = {
         message,
         ...(context.trim() !== '' && { context }),
         ...(model.trim() !== '' && { model: model.trim() }),
-        // A try has no memory, and leaves none.
+        // Test runs neither use nor store memory.
         ...{ session: null, stream: true },
       };
       await readRun(body, signal, began, put);
@@ -229,7 +229,7 @@ function Timeline({ run }: { run: Run }) {
   );
 }
 
-/** A piece of a line of time; its numbers stand beside it. */
+/** Segment of the timeline; its numbers are next to it. */
 function Lane({ from, to, tone }: { from: number; to: number; tone: Tone }) {
   return (
     <div class={`bar lane ${tone}`} aria-hidden="true">
@@ -289,7 +289,7 @@ interface AgentEvent {
   readonly data?: unknown;
 }
 
-/** Reads the events of a team, and tells each as a change of what is shown. */
+/** Reads the events of a team, and reports each as a change of the state. */
 async function readRun(
   body: object,
   signal: AbortSignal,
@@ -330,7 +330,10 @@ function begin(steps: readonly Step[], { agent, round }: AgentEvent, now: number
   return { agent, round, beganMs: Math.max(now, notBeforeMs), notBeforeMs };
 }
 
-/** Ends the first step that fits. First events are held back by the gateway, and some come together: how long it took is the gateway's to say. */
+/**
+ * Ends the first matching step. The gateway holds back the first events and may send some together, so the duration is
+ * the gateway's value.
+ */
 function finish(
   steps: readonly Step[],
   { agent, round, status = 'ok', ms = 0, error }: AgentEvent,

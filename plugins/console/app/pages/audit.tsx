@@ -11,7 +11,7 @@ const VIA: Readonly<Record<string, string>> = Object.freeze({
   file: 'the file',
 });
 
-/** What operators changed. Nothing here can be changed. */
+/** Changes by operators; read only. */
 export function Audit() {
   const { query } = route.value;
   const entries = useLoad(JSON.stringify(query), () => get<Page<AuditEntry>>('/audit', { ...query, limit: 100 }));
@@ -81,7 +81,7 @@ function Filters({ query }: { query: Readonly<Record<string, string | undefined>
   );
 }
 
-/** What the row says already, or the same for each of its kind. */
+/** Fields that the row already shows, or that are the same for each of its kind. */
 const KNOWN: ReadonlySet<string> = new Set(['id', 'prefix', 'created_at', 'deleted', 'object']);
 
 function nameOf(field: string): string {
@@ -97,7 +97,7 @@ function tell(value: unknown): string {
     .join(' ');
 }
 
-/** What is different since, as `rpm 60 → 120`. */
+/** Changed values, such as `rpm 60 → 120`. */
 function tellChange({ before, after }: AuditEntry): string {
   const all = new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})]);
   const names = [...all].filter((name) => !KNOWN.has(name));

@@ -20,7 +20,7 @@ import {
 
 type Work = { readonly kind: 'new' } | { readonly kind: 'edit' | 'raise'; readonly budget: Budget };
 
-/** What may be spent by whom, and what is left of it. */
+/** Budgets, with the amounts left. */
 export function Budgets() {
   const [work, setWork] = useState<Work>();
   const budgets = useLoad('budgets', () => get<Page<Budget>>('/budgets'));
@@ -58,7 +58,7 @@ export function Budgets() {
   );
 }
 
-/** What a budget counts. */
+/** Scope of a budget. */
 function namesOf(budget: Budget): string {
   const names = KINDS.flatMap((kind) =>
     kind === 'all' || budget[kind] === undefined ? [] : [`${kind} ${budget[kind]}`],
@@ -126,7 +126,7 @@ function EditBudget({ name, onClose }: { name: string; onClose: () => void }) {
 const KINDS = ['all', 'user', 'key', 'tag', 'plan', 'provider', 'model'] as const;
 type Kind = (typeof KINDS)[number];
 
-/** Makes a budget of the store, or changes one unless somebody else did meanwhile. */
+/** Creates a budget in the store, or edits one, except when it was changed meanwhile. */
 function BudgetForm({
   known,
   reload,
@@ -154,7 +154,7 @@ function BudgetForm({
       word === 'all' || word === shownKind || before[word] === undefined ? [] : [[word, before[word]]],
     );
     const body = {
-      // What this form does not show stays.
+      // Fields that this form does not show are preserved.
       ...{ ...Object.fromEntries(others), ...(soft_usd !== undefined && { soft_usd }) },
       ...{ ...(timezone !== undefined && { timezone }), ...(starts_on !== undefined && { starts_on }) },
       ...{ amount_usd: amount.trim(), every, ...(kind !== 'all' && { [kind]: of.trim() }) },

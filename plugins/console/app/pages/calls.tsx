@@ -26,11 +26,11 @@ const TEXTS = Object.freeze({
   request: 'Request id',
 });
 
-/** All calls, as they come. The gateway filters, and the address has the filter. */
+/** Live list of all calls. The gateway filters, and the filter is part of the address. */
 export function Calls() {
   const { id, ...words } = route.value.query;
   const [isOn, setOn] = useState(true);
-  // A request's calls are few and there already: the feed knows no such filter.
+  // A request has few calls and all are loaded: the feed has no such filter.
   const live = useLiveCalls(words, isOn && words['request'] === undefined);
   const isFiltered = Object.values(words).some(Boolean);
   const columns = useMemo(() => callColumns((more) => linkTo('calls', { ...words, ...more })), [JSON.stringify(words)]);

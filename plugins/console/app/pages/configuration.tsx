@@ -3,7 +3,7 @@ import { change, get, may } from '../api.ts';
 import type { Reload, Configuration as Values } from '../shapes.ts';
 import { Badge, Button, PageHead, Panel, Problem, Search, Spinner, Table, useLoad } from '../ui.tsx';
 
-/** The values that count. The file owns them: they are changed there, and read anew here. */
+/** Effective configuration. It is changed in the file, and reloaded here. */
 export function Configuration() {
   const [word, setWord] = useState('');
   const [report, setReport] = useState<Reload>();
@@ -78,7 +78,7 @@ function Changes({ report }: { report: Reload }) {
 }
 
 interface Leaf {
-  /** Its place, as the gateway names it: a JSON pointer. */
+  /** JSON pointer of the value, as used by the gateway. */
   readonly pointer: string;
   readonly name: string;
   readonly value: unknown;

@@ -26,9 +26,9 @@ import {
   useLoad,
 } from '../ui.tsx';
 
-/** Does it work, what does it cost, what fails, how to connect: the answers of the first look. */
+/** Overview: health, spend, failures, and how to connect. */
 export function Home() {
-  // What the session may not see is neither loaded nor shown.
+  // Data that the session may not see is neither loaded nor shown.
   const ifMay = (scope: string, key: string): string | undefined => (may(scope) ? key : undefined);
   const targets = useLoad(ifMay('targets:read', 'targets'), () => get<Page<Target>>('/targets'));
   const catalog = useLoad(ifMay('models:read', 'catalog'), () => get<Page<Model>>('/catalog', { limit: 1000 }));
@@ -74,16 +74,16 @@ export function Home() {
           )}
         </div>
       )}
-      {/* One and the same before and after the first call: a key that it made is shown this once. */}
+      {/* The same element before and after the first call, because a new key is shown only once. */}
       <Connect catalog={catalog} isFirst={isEmpty} onFirst={begin} />
     </>
   );
 }
 
-/** How many problems of models Home shows; Models has them all. */
+/** Maximum model problems on Home; Models shows all. */
 const MAX_PROBLEMS = 5;
 
-/** What stops models as they are configured, in the words of `tollgate check`. */
+/** Problems of configured models, in the words of `tollgate check`. */
 function ModelProblems({ problems }: { problems: readonly (readonly [problem: string, models: readonly string[]])[] }) {
   return (
     <Panel title="Models with a problem" actions={<a href={linkTo('models')}>All models</a>}>
@@ -106,7 +106,7 @@ function ModelProblems({ problems }: { problems: readonly (readonly [problem: st
 }
 
 function Works({ targets, hasProblems }: { targets: Loaded<Page<Target>>; hasProblems: boolean }) {
-  // Those that fail first.
+  // Failing targets first.
   const rows = (targets.data?.data ?? []).toSorted((a, b) => urgencyOf(b) - urgencyOf(a));
   const broken = rows.filter(({ state }) => state !== 'closed').length;
   const note =
@@ -172,7 +172,7 @@ function Costs({ today, budgets }: { today: Loaded<Usage>; budgets: Loaded<Page<
       )}
       <ul class="lines">
         {budgets.data?.data.slice(0, 5).map((budget) => (
-          <li key={`${budget.budget} ${budget.whose}`}>
+          <li key={`${budget.budget} ${budget.whose} ${budget.plan ?? ''}`}>
             <NearLine budget={budget} />
           </li>
         ))}
@@ -186,9 +186,9 @@ function Costs({ today, budgets }: { today: Loaded<Usage>; budgets: Loaded<Page<
   );
 }
 
-/** A budget, with how much of it is spent and when it begins anew. */
+/** Budget with its spent share and the time of its reset. */
 function NearLine({
-  budget: { budget, of, whose, used, spent_usd, left_usd, amount_usd, resets_at },
+  budget: { budget, of, whose, plan, used, spent_usd, left_usd, amount_usd, resets_at },
 }: {
   budget: NearBudget;
 }) {
@@ -198,6 +198,7 @@ function NearLine({
       <div class="spread">
         <span>
           <b>{budget}</b> {of !== 'all' && whose !== budget && <span class="muted">{`of ${of} ${whose}`}</span>}
+          {plan !== undefined && <span class="muted">{`, plan ${plan}`}</span>}
         </span>
         <span>
           {usd(spent_usd)} of {usd(amount_usd)}
@@ -209,7 +210,7 @@ function NearLine({
   );
 }
 
-/** What comes at once is loaded at once, however much it is. */
+/** Delay that groups calls which end together into one reload. */
 const GATHER_MS = 500;
 
 interface Failing {
@@ -220,7 +221,7 @@ interface Failing {
   readonly empty: string;
 }
 
-/** Calls that ended so, newest first; `onNew` is told when there is a new one. */
+/** Calls with this outcome, newest first; `onNew` is called for a new one. */
 function Fails({ title, outcome, calls, onNew, empty }: Failing) {
   const newest = useRef<string | undefined>(undefined);
   newest.current = calls.data && (calls.data.data[0]?.at ?? '');
@@ -262,13 +263,13 @@ function Fails({ title, outcome, calls, onNew, empty }: Failing) {
   );
 }
 
-/** A key as it is shown once. */
+/** Key in the form shown once. */
 interface MadeKey {
   readonly api_key: string;
   readonly api_key_info: Pick<Key, 'id' | 'prefix' | 'budgets'>;
 }
 
-/** The model that needs no vendor. */
+/** Model that works without a vendor. */
 const ECHO = 'echo/echo';
 
 function Connect({
@@ -284,7 +285,7 @@ function Connect({
   const [typed, setModel] = useState<string>();
   const models = catalog.data?.data.filter(({ is_callable }) => is_callable) ?? [];
   const hasEcho = models.some(({ id }) => id === ECHO);
-  // Aliases come first. Where models are not to be seen, one that needs no vendor is worth a try.
+  // Aliases come first. If the models are hidden, propose the one that works without a vendor.
   const model = typed ?? (isFirst && hasEcho ? ECHO : (models[0]?.id ?? ECHO));
   const [amount, setAmount] = useState('');
   const [made, setMade] = useState<MadeKey>();
@@ -337,7 +338,7 @@ function Connect({
   );
 }
 
-/** Waits for the first call, which may come by any key. */
+/** Waits for the first call, with any key. */
 function FirstCall({ onCall }: { onCall: () => void }) {
   const call = useLiveCalls({}, true).calls.at(-1);
   const hasCome = call !== undefined;

@@ -9,7 +9,7 @@ import { Badge, Button, type Column, PageHead, Panel, Problem, Search, Spinner, 
 
 type Work = { readonly kind: 'new' } | { readonly kind: 'edit'; readonly key: Key };
 
-/** The keys of everyone, and who they are of. */
+/** Keys of all users. */
 export function Keys() {
   const { user, after } = route.value.query;
   const [work, setWork] = useState<Work>();
@@ -113,7 +113,7 @@ function columnsOf(edit: (key: Key) => void): readonly Column<Key>[] {
   ];
 }
 
-/** A user with everything: blocked, all keys and tokens are refused. */
+/** User with all keys; blocking rejects all keys and tokens. */
 function Person({ id }: { id: string }) {
   const path = `/users/${encodeURIComponent(id)}`;
   const [error, setError] = useState<unknown>();
@@ -138,7 +138,7 @@ function Person({ id }: { id: string }) {
   );
 }
 
-/** The programs that a person signed in with, such as Claude Code: they have no key. Only where the gateway lets them sign in. */
+/** Programs that a person signed in with, such as Claude Code, without a key. Shown only if the gateway supports it. */
 function Programs({ id }: { id: string }) {
   const [sure, setSure] = useState<string>();
   const [error, setError] = useState<unknown>();

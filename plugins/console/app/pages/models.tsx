@@ -7,7 +7,7 @@ import { linkTo } from '../routing.ts';
 import type { Model } from '../shapes.ts';
 import { Name, PageHead, Problem, Search, Spinner, Table, useLoad } from '../ui.tsx';
 
-/** What can be called now, and what it costs. */
+/** Callable models with prices. */
 export function Models() {
   const [word, setWord] = useState('');
   const models = useLoad('models', () => get<Page<Model>>('/catalog', { limit: 1000 }));

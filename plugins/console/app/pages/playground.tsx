@@ -24,17 +24,17 @@ interface ToolCall {
 interface Output {
   readonly model: string;
   readonly text: string;
-  /** By their index. */
+  /** Tool calls by index. */
   readonly toolCalls: readonly ToolCall[];
   readonly firstMs?: number | undefined;
   readonly done?: Done;
   readonly error?: unknown;
 }
 
-/** What was typed outlives a look at another page. */
+/** Typed text survives a change of the page. */
 const kept = signal<Draft>(EMPTY_DRAFT);
 
-/** One or two models at the same prompt, streaming, as the person who signed in. */
+/** Sends one prompt to one or two models, streaming, as the signed-in person. */
 export function Playground() {
   const { model, call: id } = route.value.query;
   const draft = kept.value;
@@ -44,7 +44,7 @@ export function Playground() {
   useEffect(() => {
     if (model !== undefined) set({ models: [model, ...kept.value.models.slice(1)] });
   }, [model]);
-  // The request of a call that is done again, where the gateway kept it.
+  // Request of a call to repeat, if the gateway stored it.
   const again = useLoad(id, async () => set(draftOf(await get<OneCall>(`/calls/${encodeURIComponent(id ?? '')}`))));
   const { outputs, isBusy, error, send, stop } = useRun(draft);
   return (
@@ -81,13 +81,13 @@ export function Playground() {
   );
 }
 
-/** Sends the draft to its models; `stop` leaves what has come. */
+/** Sends the draft to its models; `stop` keeps the output so far. */
 function useRun(draft: Draft) {
   const [outputs, setOutputs] = useState<readonly Output[]>([]);
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   const stop = useRef<AbortController | undefined>(undefined);
-  // Who leaves the page wants no more of it.
+  // Leaving the page cancels the request.
   useEffect(() => () => stop.current?.abort(), []);
 
   const send = async (): Promise<void> => {
@@ -169,7 +169,7 @@ function PromptFields({ draft, set }: { draft: Draft; set: (change: Partial<Draf
   );
 }
 
-/** What the model is told, and what it is asked. */
+/** System message and prompt. */
 function Texts({ draft: { system, prompt }, set }: { draft: Draft; set: (change: Partial<Draft>) => void }) {
   const sendByKeys = (event: KeyboardEvent): void => {
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && event.currentTarget instanceof HTMLTextAreaElement)
@@ -208,7 +208,7 @@ function OutputPanel({ output, isBusy }: { output: Output; isBusy: boolean }) {
   );
 }
 
-/** The pictures of the prompt, as the browser reads them. */
+/** Images of the prompt, read by the browser. */
 function Images({ draft: { images }, set }: { draft: Draft; set: (change: Partial<Draft>) => void }) {
   const [error, setError] = useState<unknown>();
   const add = (files: FileList | null): void => {
@@ -263,7 +263,7 @@ function readPicture(file: File): Promise<string> {
   });
 }
 
-/** The same request, as programs write it. */
+/** Request as sample code for programs. */
 function Samples({ draft }: { draft: Draft }) {
   const [format, setFormat] = useState<Format>('curl');
   return (
@@ -292,7 +292,7 @@ function Figures({ output: { firstMs, done } }: { output: Output }) {
   );
 }
 
-/** Reads the events of a chat, and tells each as a change of what is shown. */
+/** Reads the events of a chat, and reports each as a change of the output. */
 async function readOutput(
   body: object,
   signal: AbortSignal,
@@ -330,14 +330,14 @@ interface StreamEvent {
   readonly error?: { readonly message: string };
 }
 
-/** A part of a call of a tool, whose arguments come in pieces. */
+/** Adds a fragment of a tool call, whose arguments arrive in pieces. */
 function addPart(calls: readonly ToolCall[], { index = 0, function: said = {} }: ToolPart): readonly ToolCall[] {
   const known = calls[index] ?? { name: '', args: '' };
   const next = { name: known.name + (said.name ?? ''), args: known.args + (said.arguments ?? '') };
   return Object.assign([...calls], { [index]: next });
 }
 
-/** What of a kept request the form has; the request is one of OpenAI's chat or of another format. */
+/** Form values from a stored request, in OpenAI's chat format or another one. */
 function draftOf({ bodies, model, requested, provider }: OneCall): Partial<Draft> {
   const body = (bodies as { request?: { value?: unknown } } | null)?.request?.value;
   const fields = (typeof body === 'object' && body !== null ? body : {}) as Readonly<Record<string, unknown>>;

@@ -3,7 +3,7 @@ import { count, milliseconds } from '../format.ts';
 import type { Plugin } from '../shapes.ts';
 import { Badge, type Column, PageHead, Panel, Problem, Spinner, Table, useLoad } from '../ui.tsx';
 
-/** One hook of one plugin, with what it came to. */
+/** Hook of a plugin, with its counts. */
 interface HookRow {
   readonly plugin: string;
   readonly hook: string;
@@ -13,7 +13,7 @@ interface HookRow {
   readonly seconds: number;
 }
 
-/** What is loaded, in the order in which hooks run on the way in, and what it costs. */
+/** Loaded plugins, in the order of inward hooks, with the cost of hooks. */
 export function Plugins() {
   const plugins = useLoad('plugins', () => get<Page<Plugin>>('/plugins'));
   const rows = plugins.data?.data ?? [];

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { findSession, hasOpenId, hrefOf, isLost, signInByKey, signInNote } from '../api.ts';
 import { Button, Code, Dialog, Problem, Text } from '../ui.tsx';
 
-/** Who comes without a session. */
+/** Page for people without a session. */
 export function SignIn() {
   return (
     <main class="alone">
@@ -15,7 +15,7 @@ export function SignIn() {
   );
 }
 
-/** Who was signed in until now: the page beneath stays as it is. */
+/** Dialog after the end of a session: the page below stays as it is. */
 export function SignInAgain() {
   const close = (): void => {
     isLost.value = false;
@@ -29,7 +29,7 @@ export function SignInAgain() {
   );
 }
 
-/** How somebody comes in: by a link, an operator’s key or an OpenID provider. */
+/** Methods to sign in: a link, an operator’s key or an OpenID provider. */
 function Ways() {
   const [key, setKey] = useState('');
   const [error, setError] = useState<unknown>();

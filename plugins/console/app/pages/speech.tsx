@@ -6,7 +6,7 @@ import type { SpeechVendor } from '../shapes.ts';
 import { Button, Choice, Code, Field, PageHead, Panel, Problem, Spinner, Text, useLoad } from '../ui.tsx';
 
 interface Sound {
-  /** Of the bytes, which this page keeps. */
+  /** URL of the audio, which this page keeps in memory. */
   readonly url: string;
   readonly file: string;
   readonly format: string;
@@ -19,7 +19,7 @@ interface Sound {
   readonly request: string;
 }
 
-/** A text, said by a voice of a vendor of this gateway. */
+/** Page that converts text to speech by one of the gateway's vendors. */
 export function Speech() {
   const vendors = useLoad('speech', async () =>
     (await hasRoute('/speech')) ? (await get<Page<SpeechVendor>>('/speech')).data : [],
@@ -61,7 +61,7 @@ interface Draft {
   readonly text: string;
 }
 
-/** The request of a draft; what is left empty is the vendor's to choose. */
+/** Request for a draft; the vendor chooses values for empty fields. */
 function bodyOf({ model, voice, format, speed, text }: Draft): object {
   return {
     text,
@@ -72,7 +72,7 @@ function bodyOf({ model, voice, format, speed, text }: Draft): object {
   };
 }
 
-/** What a vendor says when nothing else is chosen. */
+/** Defaults of a vendor. */
 function defaultsOf(vendor: SpeechVendor | undefined): Omit<Draft, 'text'> {
   const { models = [], formats = [] } = vendor ?? {};
   return { vendor: vendor?.vendor ?? '', model: models[0] ?? '', voice: '', format: formats[0] ?? '', speed: '' };
@@ -199,7 +199,7 @@ function SpeechFields({
   );
 }
 
-/** Sound without a head: no browser knows what it is. */
+/** Audio without a header, which browsers cannot play. */
 const UNPLAYABLE = 'pcm';
 
 function SoundPanel({ sound }: { sound: Sound }) {

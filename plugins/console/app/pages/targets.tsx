@@ -28,7 +28,7 @@ function Retries({ of: { running, allowed, refused } }: { of: NonNullable<Target
   );
 }
 
-/** Orders for a target; what is shown is read again after one. */
+/** Actions on a target; the page reloads after each. */
 function useOrders(reload: () => void) {
   const [failed, setFailed] = useState<unknown>();
   const order = (target: string, word: string): void => {
@@ -43,7 +43,7 @@ function useOrders(reload: () => void) {
   return { order, failed };
 }
 
-/** The state of every target, over all workers; those that fail first. */
+/** State of every target over all workers, failing ones first. */
 export function Targets() {
   const targets = useLoad('targets', () => get<Targets>('/targets', { limit: 1000 }));
   const hours = useLoad(may('usage:read') ? 'hours' : undefined, () =>
@@ -114,7 +114,7 @@ function StateAndCause({ target }: { target: Target }) {
   );
 }
 
-/** What an operator may say about a target; of a provider's single keys nothing. */
+/** Actions of an operator on a target; single keys of a provider have none. */
 function Orders({
   target: { target, provider, key, state },
   drained,
@@ -148,7 +148,7 @@ function LastError({ error }: { error: NonNullable<Target['last_error']> }) {
   );
 }
 
-/** The calls and failures of each target in the 24 hours until now, by the hour; the gateway counted them. */
+/** Calls and failures of each target in the last 24 hours, by hour, as counted by the gateway. */
 function callsByHour({ data, to }: Usage): ReadonlyMap<string, readonly Hour[]> {
   const last = Math.floor((Date.parse(to) - 1) / HOUR_MS);
   const found = new Map<string, Hour[]>();
@@ -164,12 +164,12 @@ function callsByHour({ data, to }: Usage): ReadonlyMap<string, readonly Hour[]> 
 
 const HOUR_MS = 3_600_000;
 
-/** The begin of an hour, which the gateway names in UTC here. */
+/** Start of an hour, which the gateway names in UTC here. */
 function startOf(hour: string): string {
   return `${hour.slice(0, 13)}:00:00Z`;
 }
 
-/** The processes that serve, of all machines on the store. */
+/** Running processes on all machines of the store. */
 function Nodes() {
   const nodes = useLoad('nodes', () => get<Page<GatewayNode>>('/nodes'));
   return (

@@ -24,7 +24,7 @@ import {
 
 type Work = { readonly kind: 'new' } | { readonly kind: 'edit'; readonly tag: string };
 
-/** Tags with owners of their own: those of all, or for an owner the own ones. */
+/** Tags with owners: all of them, or the owner's own. */
 export function Teams() {
   const { team: shown } = route.value.query;
   const [work, setWork] = useState<Work>();
@@ -103,7 +103,7 @@ function listed(names: readonly string[] | undefined, otherwise: string): string
   return names ? names.join(', ') : otherwise;
 }
 
-/** What the owners of a team look after. */
+/** Resources of a team, managed by its owners. */
 function OneTeam({ team }: { team: Team }) {
   const { tag, members, server_tools: tools, plans } = team;
   return (
@@ -138,7 +138,7 @@ function OneTeam({ team }: { team: Team }) {
   );
 }
 
-/** An owner asks within the team; who may read all asks there. */
+/** Owners use the team's own routes; people who may read everything use the general ones. */
 function pathOfTeam(tag: string, rest: string): string {
   return `/own-teams/${encodeURIComponent(tag)}${rest}`;
 }
@@ -328,7 +328,7 @@ function KeyName({ item: { prefix, name } }: { item: Key }) {
   );
 }
 
-/** A key ends with the second press, which names it. */
+/** Revokes a key on the second click, whose button names the key. */
 function Revoke({ prefix, isSure, onFirst, onSecond }: RevokeProps) {
   return isSure ? (
     <Button kind="danger" onClick={onSecond}>

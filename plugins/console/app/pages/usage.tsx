@@ -43,7 +43,7 @@ const FIGURES = [
   ['completion_tokens', 'tokens out'],
 ] as const;
 
-/** Who spent what. Every number is the gateway's: nothing is summed here. */
+/** Usage report. Every number comes from the gateway: the page sums nothing. */
 export function Usage() {
   const { query } = route.value;
   const period = PERIODS.find(([word]) => word === query['period'])?.[0] ?? '7d';
@@ -61,7 +61,7 @@ export function Usage() {
   const byTime = useLoad(JSON.stringify([filter, step]), () =>
     get<Report>('/usage', { ...filter, by: step, limit: 1000 }),
   );
-  // Times are read of records of calls, which costs more than sums: asked for where they are shown.
+  // Latencies are computed from call records, which is slower than sums, so they are requested only if shown.
   const latency = query['times'] === 'yes' ? 'true' : undefined;
   const byGroup = useLoad(JSON.stringify([filter, group, latency]), () =>
     get<Report>('/usage', { ...filter, by: group, sort: 'cost', limit: 200, latency }),
@@ -111,10 +111,10 @@ function capital(word = ''): string {
 
 const DAY_MS = 86_400_000;
 
-/** What each step has; a day without calls has nothing, and is a step all the same. */
+/** Values by step; a day without calls is a step without a value. */
 function valuesOf({ data, from, to, tz }: Report, step: string, figure: string): ReadonlyMap<string, number> {
   const values = new Map<string, number>();
-  // The Swedish way to write a date is the gateway's.
+  // The Swedish date format is the gateway's.
   const days = new Intl.DateTimeFormat('sv', { timeZone: tz });
   const end = Math.min(Date.parse(to) - 1, Date.now());
   if (step === 'day')
@@ -196,7 +196,7 @@ const LATENCY_COLUMNS: readonly Column<UsageRow>[] = [
   },
 ];
 
-/** The words of a group by which calls can be looked for. */
+/** Groups that the list of calls can filter by. */
 const FILTERS: ReadonlySet<string> = new Set(['user', 'key', 'provider', 'model', 'tag', 'session']);
 
 function Groups({ report, group }: { report: Loaded<Report>; group: string }) {

@@ -41,8 +41,8 @@ const ALL = 'all';
 /** How many budgets of accounts may be raised at once. */
 const MAX_RAISED = 1000;
 
-export function createAccountRaises(api: Pick<PluginApi, 'records' | 'settings' | 'audit'>): AccountRaises {
-  const records = api.records<readonly AccountRaise[]>(RAISES);
+export function createAccountRaises(api: Pick<PluginApi, 'books' | 'settings' | 'operators'>): AccountRaises {
+  const records = api.books.records<readonly AccountRaise[]>(RAISES);
   const readPlans = createPlanBook(api);
 
   const change = async (
@@ -60,7 +60,7 @@ export function createAccountRaises(api: Pick<PluginApi, 'records' | 'settings' 
     const after = { account, budget, raises: raisesOf(changed.value, account, budget) };
     const before = { account, budget, raises: raisesOf(running(changed.before ?? []), account, budget) };
     const [{ account: _before, ...was }, { account: _after, ...is }] = [showRaise(before), showRaise(after)];
-    await api.audit({ actor, action, subject: account, before: was, after: is });
+    await api.operators.audit({ actor, action, subject: account, before: was, after: is });
     return after;
   };
 

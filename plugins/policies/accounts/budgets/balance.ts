@@ -2,6 +2,7 @@ import type { Ledger, Principal } from '../../../../contract/index.ts';
 import { keyBudgetId, userBudgetId } from '../../kit/index.ts';
 import type { BudgetClock, CountedBudget } from './budget-window.ts';
 import type { BudgetBook } from './find-budgets.ts';
+import { isOfAccount, type ListPlanBudgets } from './plan-budgets.ts';
 import { readStates, showToCaller } from './view.ts';
 
 /** All budgets that limit a caller, each with what is spent, held and left of it. */
@@ -13,6 +14,33 @@ export function createReadBudgets(ledger: Pick<Ledger, 'budgets'>, book: BudgetB
     const counted = [...totalsOf(principal), ...windows];
     const states = await readStates(ledger, counted);
     return counted.map((budget, at) => showToCaller(budget, states[at]));
+  };
+}
+
+/** The budgets of an account for operators: by its plan, by plans of its keys and tokens that were used, and of the user of its name. */
+export type ReadAccountBudgets = (account: string) => Promise<readonly Record<string, unknown>[]>;
+
+export function createReadAccountBudgets(
+  ledger: Pick<Ledger, 'budgets'>,
+  book: BudgetBook,
+  listPlanBudgets: ListPlanBudgets,
+  now: BudgetClock,
+): ReadAccountBudgets {
+  return async (account) => {
+    const at = now();
+    const principal = { credential: 'key', userId: account, account } as const;
+    const shared = (await book.find({ principal, tags: [] }, at)).filter(
+      (budget) => budget.scope !== 'all' && !isOfAccount(budget),
+    );
+    const ofPlans = await listPlanBudgets(account, at);
+    const states = await readStates(ledger, [...ofPlans.map(({ budget }) => budget), ...shared]);
+    const rows: Record<string, unknown>[] = [];
+    for (const [index, { budget, plan, isOwn }] of ofPlans.entries()) {
+      const { spent, held } = states[index] ?? { spent: 0, held: 0 };
+      if (isOwn || spent + held > 0) rows.push({ ...showToCaller(budget, states[index]), plan });
+    }
+    for (const [index, budget] of shared.entries()) rows.push(showToCaller(budget, states[ofPlans.length + index]));
+    return rows;
   };
 }
 

@@ -33,7 +33,11 @@ import type { BudgetRecords, NamedBudget } from './records.ts';
 /** The budgets that count now, as the configuration and the store have them. */
 export interface BudgetBook {
   /** The budgets of a caller; with `targets`, of those for a provider or a model only the ones that one of these is of. */
-  find(caller: BudgetCaller, now: number, targets?: readonly Target[]): Promise<readonly CountedBudget[]>;
+  find(
+    caller: BudgetCaller,
+    now: number,
+    targets?: readonly Target[],
+  ): readonly CountedBudget[] | Promise<readonly CountedBudget[]>;
   /** Reads the store's budgets where they changed. Rejects when the store does not answer. */
   refresh(): Promise<void>;
 }
@@ -84,21 +88,31 @@ export function createBudgetBook({ records, raises, findPlan, firstKeyOf, aliase
     return running;
   };
 
+  const findLater = async (
+    { principal, tags }: BudgetCaller,
+    found: ReturnType<PlanFinder>,
+    now: number,
+    targets: readonly Target[] | undefined,
+  ): Promise<readonly CountedBudget[]> => {
+    const plan = await found;
+    if (!matcher) await refresh();
+    return matcher?.find({ principal, tags, plan }, now, targets) ?? [];
+  };
+
   for (const each of [records, raises]) each.onChange(() => void refresh().catch(() => undefined));
   return {
     refresh,
-    async find(caller, now, targets) {
-      const found = findPlan(caller.principal);
-      const plan: NamedPlan | undefined = found instanceof Promise ? await found : found;
-      if (!matcher) await refresh();
-      return matcher?.find({ ...caller, plan }, now, targets) ?? [];
+    find({ principal, tags }, now, targets) {
+      const plan = findPlan(principal);
+      if (matcher && !(plan instanceof Promise)) return matcher.find({ principal, tags, plan }, now, targets);
+      return findLater({ principal, tags }, plan, now, targets);
     },
   };
 }
 
 /** Answers the key that a key goes back to. */
-export function createKeyOrigins(api: Pick<PluginApi, 'records'>): BookParts['firstKeyOf'] {
-  const origins = api.records<KeyOrigin>(KEY_ORIGINS);
+export function createKeyOrigins(api: Pick<PluginApi, 'books'>): BookParts['firstKeyOf'] {
+  const origins = api.books.records<KeyOrigin>(KEY_ORIGINS);
   return async (keyId) => (await origins.find(keyId)).value?.first ?? keyId;
 }
 
@@ -151,6 +165,8 @@ export interface BudgetMatcher {
   find(caller: Caller, now: number, targets?: readonly Target[]): readonly CountedBudget[];
 }
 
+const NO_BUDGETS: readonly CountedBudget[] = Object.freeze([]);
+
 /** What the ledger counts shared budgets under. */
 export const SHARED = 'shared';
 
@@ -181,6 +197,7 @@ export function createMatcher(
     find(caller, now, targets) {
       const { principal, tags, plan } = caller;
       const { userId, account, keyId, limitsId = keyId, budgets: ofKey } = principal;
+      if (others.length === 0 && byName.size === 0 && !ofKey && !plan?.plan.budgets) return NO_BUDGETS;
       const found = new Set<CountedBudget>();
       const note = ({ rule, counter }: Pick<Shared, 'rule' | 'counter'>): void => {
         const budget = counter(now);
@@ -279,7 +296,7 @@ export function keyIdOf(key: string): string {
 /** What the books do about the budgets of a call. */
 export interface CallBudgets {
   /** The budgets that count it, in the windows of this moment. */
-  find(call: Call, now: number): Promise<readonly CountedBudget[]>;
+  find(call: Call, now: number): ReturnType<BudgetBook['find']>;
   /** Those that count a call which an `answer` hook responded to, so that no provider did. */
   findWithoutTarget(call: Call, now: number): Promise<readonly CountedBudget[]>;
   /** Warns the caller of soft limits that are passed. `used` has what the call holds itself, which is `amount`. */

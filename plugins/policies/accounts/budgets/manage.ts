@@ -238,7 +238,7 @@ const COLUMNS: List<Record<string, unknown>>['cli']['columns'] = [
 /** Shows budgets with what is spent of them now. */
 export type Viewer = (budgets: readonly NamedBudget[]) => Promise<readonly Record<string, unknown>[]>;
 
-export function createViewer({ ledger }: Pick<PluginApi, 'ledger'>, now: BudgetClock): Viewer {
+export function createViewer({ books: { ledger } }: Pick<PluginApi, 'books'>, now: BudgetClock): Viewer {
   return async (budgets) => {
     const at = now();
     const counted = budgets.map(({ rule, raises }) =>
@@ -303,7 +303,7 @@ export function createReadRule(api: PluginApi): ReadRule {
 }
 
 /** What a team may spend is changed with the team. */
-async function refuseOfTeam({ records }: Pick<PluginApi, 'records'>, name: string): Promise<void> {
+async function refuseOfTeam({ books: { records } }: Pick<PluginApi, 'books'>, name: string): Promise<void> {
   const { value = {} } = await records<StoredTeams>(TEAMS).find(ALL_TEAMS);
   if (!teamOf(value, name)?.team.budget) return;
   throw new GatewayError(

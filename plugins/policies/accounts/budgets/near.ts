@@ -2,7 +2,8 @@ import { formatUsd, type Ledger } from '../../../../contract/index.ts';
 import { printable } from '../../kit/printable.ts';
 import { type Action, listAction } from '../../kit/resource.ts';
 import { type BudgetClock, type CountedBudget, createCounter, resetsAt, scopeOf } from './budget-window.ts';
-import { type BudgetBook, SHARED } from './find-budgets.ts';
+import { SHARED } from './find-budgets.ts';
+import type { ListPlanBudgets } from './plan-budgets.ts';
 import type { BudgetRecords } from './records.ts';
 import { readStates } from './view.ts';
 
@@ -17,8 +18,9 @@ const ROW = {
   required: ['budget', 'of', 'whose', 'used', 'amount_usd', 'spent_usd', 'left_usd', 'resets_at'],
   properties: {
     budget: TEXT,
-    of: { enum: ['all', 'user', 'key', 'tag', 'plan', 'account'], description: '`account`: of its plan.' },
+    of: { enum: ['all', 'user', 'key', 'tag', 'plan', 'account'], description: '`account`: by a plan.' },
     whose: { ...TEXT, description: 'The user, key, tag, plan or account; `all`.' },
+    plan: { ...TEXT, description: 'Of an account: the plan of the account, or of its keys and tokens.' },
     used: { type: 'number', description: 'The share that is spent or held; over 1 where it was overspent.' },
     amount_usd: { ...MONEY, description: 'What may be spent, raises included.' },
     spent_usd: MONEY,
@@ -32,7 +34,7 @@ const ROW = {
 
 interface Parts {
   readonly records: Pick<BudgetRecords, 'read'>;
-  readonly book: Pick<BudgetBook, 'find'>;
+  readonly listPlanBudgets: ListPlanBudgets;
   readonly ledger: Pick<Ledger, 'accounts' | 'budgets'>;
   readonly now: BudgetClock;
 }
@@ -44,22 +46,34 @@ export function nearAction(parts: Parts): Action {
     {
       http: {
         summary: 'List the budgets that are nearest to their end',
-        description: `The ${MAX_ROWS} of which the largest share is spent or held, of those that calls share and of the plans of up to ${MAX_ACCOUNTS} accounts. Those of keys are with the keys.`,
+        description: `The ${MAX_ROWS} of which the largest share is spent or held, of those that calls share and of the plans of up to ${MAX_ACCOUNTS} accounts, their keys and tokens. Budgets of a key itself are with the keys.`,
         response: 'The nearest first; with `has_more` where there are more, or more accounts.',
         schema: ROW,
         isWhole: true,
       },
       async read() {
-        const { budgets, isWhole } = await findAll(parts);
-        const states = await readStates(parts.ledger, budgets);
-        const rows = budgets.map((budget, at) => showRow(budget, states[at] ?? { spent: 0, held: 0 }));
+        const { found, isWhole } = await findAll(parts);
+        const states = await readStates(
+          parts.ledger,
+          found.map(({ budget }) => budget),
+        );
+        const rows = found.flatMap((each, at) => {
+          const { spent, held } = states[at] ?? { spent: 0, held: 0 };
+          // A plan that neither the account nor any of its keys has.
+          if (each.isOwn === false && spent + held === 0) return [];
+          return [showRow(each, { spent, held })];
+        });
         const sorted = rows.toSorted((a, b) => b.used - a.used || (a.budget < b.budget ? -1 : 1));
         return { rows: sorted.slice(0, MAX_ROWS), hasMore: !isWhole || sorted.length > MAX_ROWS };
       },
       cli: {
         columns: [
           ['BUDGET', ({ budget }) => budget],
-          ['OF', ({ of, whose }) => (of === 'all' ? of : `${of} ${printable(whose)}`)],
+          [
+            'OF',
+            ({ of, whose, plan }) =>
+              of === 'all' ? of : `${of} ${printable(whose)}${plan === undefined ? '' : `, plan ${printable(plan)}`}`,
+          ],
           ['USED %', ({ used }) => String(Math.floor(used * 100))],
           ['SPENT USD', ({ spent_usd }) => spent_usd],
           ['LEFT USD', ({ left_usd }) => left_usd],
@@ -72,28 +86,33 @@ export function nearAction(parts: Parts): Action {
   return { route, subcommand: { ...subcommand, name: 'near' } };
 }
 
-async function findAll({ records, book, ledger, now }: Parts) {
-  const at = now();
-  const { budgets: shared } = await records.read();
-  const budgets = shared.map(({ rule, raises }) =>
-    createCounter({ prefix: SHARED, rule, scope: scopeOf(rule), raises })(at),
-  );
-  const accounts = await ledger.accounts({ limit: MAX_ACCOUNTS + 1 });
-  for (const { account } of accounts.slice(0, MAX_ACCOUNTS)) {
-    const principal = { credential: 'key', userId: account, account } as const;
-    const found = await book.find({ principal, tags: [] }, at);
-    budgets.push(...found.filter(({ owner }) => owner !== undefined && 'account' in owner));
-  }
-  return { budgets, isWhole: accounts.length <= MAX_ACCOUNTS };
+/** A budget, and the plan by which an account has it. */
+interface Found {
+  readonly budget: CountedBudget;
+  readonly account?: string;
+  readonly plan?: string;
+  readonly isOwn?: boolean;
 }
 
-function showRow(budget: CountedBudget, { spent, held }: { readonly spent: number; readonly held: number }) {
-  const { rule, scope, owner, limit } = budget;
-  const account = owner && 'account' in owner ? owner.account : undefined;
+async function findAll({ records, listPlanBudgets, ledger, now }: Parts) {
+  const at = now();
+  const { budgets: shared } = await records.read();
+  const found = shared.map(({ rule, raises }): Found => {
+    return { budget: createCounter({ prefix: SHARED, rule, scope: scopeOf(rule), raises })(at) };
+  });
+  const accounts = await ledger.accounts({ limit: MAX_ACCOUNTS + 1 });
+  for (const { account } of accounts.slice(0, MAX_ACCOUNTS))
+    for (const each of await listPlanBudgets(account, at)) found.push({ ...each, account });
+  return { found, isWhole: accounts.length <= MAX_ACCOUNTS };
+}
+
+function showRow({ budget, account, plan }: Found, { spent, held }: { readonly spent: number; readonly held: number }) {
+  const { rule, scope, limit } = budget;
   return {
     budget: rule.name,
     of: account === undefined ? scope : 'account',
     whose: account ?? (scope === 'all' ? scope : (rule[scope] ?? scope)),
+    ...(plan !== undefined && { plan }),
     used: Math.round(((spent + held) / limit) * 10_000) / 10_000,
     amount_usd: formatUsd(limit),
     spent_usd: formatUsd(spent),

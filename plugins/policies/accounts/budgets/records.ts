@@ -46,8 +46,8 @@ const ALL = 'all';
 /** How many budgets the store may have. */
 const MAX_BUDGETS = 1000;
 
-export function createBudgetRecords(api: Pick<PluginApi, 'records' | 'settings'>): BudgetRecords {
-  const records = api.records<StoredBudgets>(BUDGETS);
+export function createBudgetRecords(api: Pick<PluginApi, 'books' | 'settings'>): BudgetRecords {
+  const records = api.books.records<StoredBudgets>(BUDGETS);
   const ofFile = new Map(api.settings.budgets.map((rule) => [rule.name, rule]));
   const join = (name: string, record: BudgetRecord | undefined): NamedBudget | undefined => {
     const rule = ofFile.get(name);

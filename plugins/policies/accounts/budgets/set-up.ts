@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { PluginApi } from '../../../../contract/index.ts';
 import { createDeliveries, type Deliveries, postJson } from '../../kit/deliveries.ts';
-import { createPlanFinder } from '../../kit/index.ts';
+import { createPlanBook, createPlanFinder } from '../../kit/index.ts';
 import { tellOperators } from '../../kit/notices.ts';
 import { registerTeams } from '../teams/manage.ts';
 import { registerTeamBudgets } from '../teams/team-budgets.ts';
 import { accountRaiseRoutes, createAccountRaises } from './account-raises.ts';
-import { createReadBudgets, type ReadBudgets } from './balance.ts';
+import { createReadAccountBudgets, createReadBudgets, type ReadAccountBudgets, type ReadBudgets } from './balance.ts';
 import type { BudgetClock } from './budget-window.ts';
 import {
   type CallBudgets,
@@ -19,6 +19,7 @@ import { createReadRule, createViewer, registerBudgets } from './manage.ts';
 import { checkConfigured } from './model-check.ts';
 import { nearAction } from './near.ts';
 import { createNotices, type Notice, noticeForOperators } from './notices.ts';
+import { createPlanBudgets } from './plan-budgets.ts';
 import { createBudgetRecords } from './records.ts';
 
 interface BudgetParts {
@@ -26,6 +27,8 @@ interface BudgetParts {
   readonly calls: CallBudgets;
   /** For callers. */
   readonly read: ReadBudgets;
+  /** For operators. */
+  readonly readOfAccount: ReadAccountBudgets;
 }
 
 /**
@@ -33,21 +36,33 @@ interface BudgetParts {
  * the routes and the command of operators.
  */
 export function setUpBudgets(api: PluginApi, now: BudgetClock, webhook: WebhookOptions | undefined): BudgetParts {
-  const { ledger, log, stores } = api;
+  const {
+    books: { ledger },
+    log,
+    stores,
+  } = api;
   const records = createBudgetRecords(api);
   const raises = createAccountRaises(api);
   checkConfigured(api);
 
+  const findPlan = createPlanFinder(api);
   const book = createBudgetBook({
     records,
     raises,
-    findPlan: createPlanFinder(api),
+    findPlan,
     firstKeyOf: createKeyOrigins(api),
-    aliases: () => new Map(api.aliases()),
+    aliases: () => new Map(api.models.aliases()),
   });
+  const listPlanBudgets = createPlanBudgets({ book, findPlan, readPlans: createPlanBook(api) });
   const view = createViewer(api, now);
   const readRule = createReadRule(api);
-  registerBudgets(api, { records, raises, view, readRule, near: nearAction({ records, book, ledger, now }) });
+  registerBudgets(api, {
+    records,
+    raises,
+    view,
+    readRule,
+    near: nearAction({ records, listPlanBudgets, ledger, now }),
+  });
   registerTeams(api, { budgets: records, readRule });
   registerTeamBudgets(api, { records, view, readRule });
   for (const route of accountRaiseRoutes(raises)) api.route(route);
@@ -69,6 +84,7 @@ export function setUpBudgets(api: PluginApi, now: BudgetClock, webhook: WebhookO
   return {
     calls: createCallBudgets({ book, notices, ledger, now }),
     read: createReadBudgets(ledger, book, now),
+    readOfAccount: createReadAccountBudgets(ledger, book, listPlanBudgets, now),
   };
 }
 

@@ -55,7 +55,7 @@ interface Parts {
 
 /** `/api/core/admin/teams` and `tollgate accounts teams`: tags whose owners make keys and budgets within them. */
 export function registerTeams(api: PluginApi, parts: Parts): void {
-  const records = api.records<StoredTeams>(TEAMS);
+  const records = api.books.records<StoredTeams>(TEAMS);
   const read = async (): Promise<StoredTeams> => (await records.find(ALL_TEAMS)).value ?? {};
   const all = async () =>
     Object.entries(await read())
@@ -106,7 +106,7 @@ export function registerTeams(api: PluginApi, parts: Parts): void {
 type Make = Actions<ShownTeam | undefined, number>;
 
 function putAction(make: Make, api: PluginApi, { budgets, readRule }: Parts): Action {
-  const records = api.records<StoredTeams>(TEAMS);
+  const records = api.books.records<StoredTeams>(TEAMS);
   const firstKeyOf = createKeyOrigins(api);
   const readPlans = createPlanBook(api);
   return make.change({
@@ -148,7 +148,7 @@ function putAction(make: Make, api: PluginApi, { budgets, readRule }: Parts): Ac
 }
 
 function removeAction(make: Make, api: PluginApi): Action {
-  const records = api.records<StoredTeams>(TEAMS);
+  const records = api.books.records<StoredTeams>(TEAMS);
   return make.change({
     word: 'remove',
     http: {

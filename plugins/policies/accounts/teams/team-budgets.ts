@@ -58,7 +58,7 @@ export function registerTeamBudgets(api: PluginApi, { records, view, readRule }:
         if (expected !== undefined && (!last || entityTag(last) !== expected)) throw changedMeanwhile();
         return { rule, raises: last?.raises ?? [] };
       });
-      await api.audit({
+      await api.operators.audit({
         ...{ actor: auditActor(ctx), action: 'budget.put', subject: name },
         ...{ ...(before && { before: writtenBudget(before) }), ...(after && { after: writtenBudget(after) }) },
       });
@@ -74,7 +74,7 @@ export function registerTeamBudgets(api: PluginApi, { records, view, readRule }:
       const shown = await show(found);
       const { before } = await records.change(name, () => undefined);
       const actor = auditActor(ctx);
-      await api.audit({
+      await api.operators.audit({
         actor,
         action: 'budget.remove',
         subject: name,

@@ -1,6 +1,6 @@
 import { type PluginConfig, type Problem, parseDuration, parseSize } from '../../../../contract/index.ts';
 
-/** The options under `calls:`. */
+/** Options under `calls:`. */
 export const CALLS_CONFIG = {
   type: 'object',
   additionalProperties: false,
@@ -44,9 +44,9 @@ export const CALLS_CONFIG = {
 
 export type CallsConfig = PluginConfig<typeof CALLS_CONFIG>;
 
-/** What of which calls is kept, and how long. */
+/** Rules for storing bodies: the calls, the parts and the duration. */
 export interface BodyRules {
-  /** The ids of the keys whose calls are meant; undefined means all. */
+  /** Ids of the keys whose calls are stored; undefined means all. */
   readonly keys: ReadonlySet<string> | undefined;
   readonly keepMs: number;
   readonly maxChars: number;
@@ -55,7 +55,7 @@ export interface BodyRules {
 
 const EMAIL = /[\w.%+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}/g;
 
-/** The rules; undefined while nothing is kept. */
+/** Returns the rules; undefined if nothing is stored. */
 export function bodyRules({ bodies, bodyKeys = [], keepBodies, maxBody, redact }: CallsConfig): BodyRules | undefined {
   if (bodies === 'off') return undefined;
   return {
@@ -68,7 +68,7 @@ export function bodyRules({ bodies, bodyKeys = [], keepBodies, maxBody, redact }
 
 const MAX_BODY = 1024 * 1024;
 
-/** What the schema cannot say. */
+/** Checks rules beyond the schema. */
 export function checkCalls({ bodies, bodyKeys, keepBodies, maxBody, redact }: CallsConfig): readonly Problem[] {
   const problems: Problem[] = [];
   if (bodies === 'keys' && (bodyKeys ?? []).length === 0)

@@ -1,20 +1,20 @@
 import type { Call, ChatChunk, Outcome, PersonalData, PluginApi } from '../../../../contract/index.ts';
 import type { BodyRules } from './config.ts';
 
-/** What is kept of a call beside its record. */
+/** Stored content of a call, in addition to its record. */
 export interface KeptBodies {
   readonly request: KeptBody;
-  /** Null where there was none, or it is no text. */
+  /** Null if there was no response, or it is not text. */
   readonly response: KeptBody | null;
   readonly error?: { readonly code: string; readonly message: string };
 }
 
-/** The documents that hold what was said, by the id of the call. */
+/** Documents with the content, by call id. */
 export const BODIES = 'bodies';
 
 const RESPONSE = Symbol('usage.response');
 
-/** Keeps what is said in calls, redacted and bounded. Registers nothing while it is off. */
+/** Stores the content of calls, redacted and bounded. Registers nothing while disabled. */
 export function keepBodies(api: PluginApi, rules: BodyRules): void {
   const documents = api.keyv<KeptBodies>(BODIES);
   const isKept = ({ principal: { keyId } }: Call): boolean =>
@@ -23,7 +23,7 @@ export function keepBodies(api: PluginApi, rules: BodyRules): void {
     rules.patterns.reduce((shown, pattern) => shown.replace(pattern, '[redacted]'), api.redact(text));
   const clean = (value: unknown): KeptBody => cleanBody(value, rules.maxChars, redact);
 
-  // As the provider gave it: only watched, so that it goes out as it would without.
+  // Observes the provider's response without a change.
   api.hook('receive', {
     operations: ['chat'],
     order: 'post',
@@ -60,16 +60,16 @@ export function keepBodies(api: PluginApi, rules: BodyRules): void {
   });
 }
 
-/** How many records of calls are read at once to find what was said in them. */
+/** Number of call records read at once to find their content. */
 const PAGE = 200;
 
-/** What was said in the calls of a user, found by their records. */
-export function personalBodies(api: Pick<PluginApi, 'keyv' | 'ledger'>): PersonalData {
+/** Content of a user's calls, found by their records. */
+export function personalBodies(api: Pick<PluginApi, 'keyv' | 'books'>): PersonalData {
   const documents = api.keyv<KeptBodies>(BODIES);
   const walk = async (userId: string, look: (id: string) => Promise<boolean>): Promise<number> => {
     let found = 0;
     for (let after: string | undefined = ''; after !== undefined; ) {
-      const { calls, next } = await api.ledger.calls({ userId, limit: PAGE, ...(after !== '' && { after }) });
+      const { calls, next } = await api.books.ledger.calls({ userId, limit: PAGE, ...(after !== '' && { after }) });
       found += (await Promise.all(calls.map(({ id }) => look(id)))).filter(Boolean).length;
       after = next;
     }
@@ -82,17 +82,17 @@ export function personalBodies(api: Pick<PluginApi, 'keyv' | 'ledger'>): Persona
   };
 }
 
-/** What is kept of a request or a response. */
+/** Stored request or response. */
 interface KeptBody {
-  /** The value, or the beginning of its JSON where it is longer than what is kept. */
+  /** Value, or the beginning of its JSON if it exceeds the limit. */
   readonly value: unknown;
   readonly isCut: boolean;
 }
 
-/** More than the longest secret: what lies so near a cut is left out, so that no half of one is kept. */
+/** Longer than any secret: text this close to a cut is dropped, so that no partial secret is stored. */
 const MARGIN = 4096;
 
-/** A copy of a value for operators to read: every text without secrets, the whole no longer than `maxChars` as JSON. */
+/** Copies a value for operators: texts without secrets, at most `maxChars` as JSON. */
 function cleanBody(value: unknown, maxChars: number, redact: (text: string) => string): KeptBody {
   if (value === undefined) return { value: null, isCut: false };
   let isCut = false;
@@ -106,7 +106,7 @@ function cleanBody(value: unknown, maxChars: number, redact: (text: string) => s
   return { value: text.slice(0, maxChars), isCut: true };
 }
 
-/** One choice of a stream, as far as it has come. */
+/** Choice of a stream so far. */
 interface CollectedChoice {
   readonly index: number;
   content: string;
@@ -115,17 +115,17 @@ interface CollectedChoice {
   finish_reason: string | null;
 }
 
-/** Puts together what a stream says, also of one that breaks off. */
+/** Joins the text of a stream, even of an interrupted one. */
 interface TextCollector {
   push(chunk: ChatChunk): void;
-  /** Undefined when nothing came. */
+  /** Undefined without any chunk. */
   response(): object | undefined;
 }
 
-/** How many choices and tool calls are told apart. */
+/** Maximum number of choices and tool calls that are distinguished. */
 const MAX_PARTS = 128;
 
-/** Collects at most so many characters; what comes after them is left out. */
+/** Collects at most this many characters; the rest is dropped. */
 function createTextCollector(maxChars: number): TextCollector {
   const choices = new Map<number, CollectedChoice>();
   let left = maxChars;

@@ -46,7 +46,7 @@ describe('agents/kit/agent-memory', () => {
     { title: 'a session whose name looks like a key', who: bob, session: '../ann.s' },
   ];
   for (const { title, who, session } of STRANGERS) {
-    it(`shows nothing of it to ${title}, and lets it wipe nothing`, async () => {
+    it(`hides it from ${title}, who cannot delete it`, async () => {
       const memory = create();
       await say(memory, ann, 's', 'secret');
       expect(await messages(memory, who, session)).to.deep.equal([]);
@@ -55,7 +55,7 @@ describe('agents/kit/agent-memory', () => {
     });
   }
 
-  it('is counted and erased with the user, whoever paid, and others keep theirs (E50)', async () => {
+  it('is counted and erased with the user, whoever paid, without affecting others (E50)', async () => {
     const memory = create();
     for (const [who, session] of [
       [ann, 's'],
@@ -103,7 +103,7 @@ describe('agents/kit/agent-memory', () => {
     expect(await messages(memory, ann, 's')).to.have.length(20);
   });
 
-  it('shows the newest turns that fit, and gives the older ones out to be summarised', async () => {
+  it('shows the newest turns that fit, and returns the older ones for a summary', async () => {
     const memory = create();
     for (let n = 1; n <= 5; n += 1) await say(memory, ann, 's', n);
     const session = await memory.open(ann, 's');
@@ -116,7 +116,7 @@ describe('agents/kit/agent-memory', () => {
     expect(next.excess).to.deep.equal([]);
   });
 
-  it('drops older turns, and keeps the summary there is, when no new one came', async () => {
+  it('drops older turns, and keeps the previous summary without a new one', async () => {
     const memory = create();
     for (let n = 1; n <= 5; n += 1) await say(memory, ann, 's', n);
     await (await memory.open(ann, 's')).compact('early');
@@ -127,7 +127,7 @@ describe('agents/kit/agent-memory', () => {
     expect(turns.map(({ message }) => message)).to.deep.equal(['message 7', 'message 8']);
   });
 
-  it('keeps a bounded number of turns also when nobody folds', async () => {
+  it('keeps a limited number of turns also without summaries', async () => {
     const memory = create();
     for (let n = 1; n <= 30; n += 1) await say(memory, ann, 's', n);
     const { turns, excess } = await memory.open(ann, 's');
@@ -169,7 +169,7 @@ describe('agents/kit/agent-memory', () => {
     expect(await messages(memory, ann, 'b')).to.deep.equal([]);
   });
 
-  it('wipes one session and says so', async () => {
+  it('deletes one session and reports it', async () => {
     const memory = create();
     await say(memory, ann, 'a', 1);
     await say(memory, ann, 'b', 2);
@@ -179,7 +179,7 @@ describe('agents/kit/agent-memory', () => {
     expect(await messages(memory, ann, 'b')).to.deep.equal(['message 2']);
   });
 
-  it('wipes all sessions of the user, and nobody else’s', async () => {
+  it('deletes all sessions of the user, and of no other', async () => {
     const memory = create();
     await say(memory, ann, 'a', 1);
     await say(memory, ann, 'b', 2);
@@ -204,7 +204,7 @@ describe('agents/kit/agent-memory', () => {
   });
 
   for (const scope of ['a', undefined]) {
-    it(`lets a wipe of ${scope ? 'the session' : 'everything'} win over a call in flight`, async () => {
+    it(`gives a deletion of ${scope ? 'the session' : 'everything'} precedence over a running call`, async () => {
       const memory = create();
       await say(memory, ann, 'a', 1);
       const inFlight = await memory.open(ann, 'a');
@@ -217,7 +217,7 @@ describe('agents/kit/agent-memory', () => {
     });
   }
 
-  it('lets a wipe win over the first call of a session', async () => {
+  it('gives a deletion precedence over the first call of a session', async () => {
     const memory = create();
     const first = await memory.open(ann, 'new');
     await memory.wipe(ann);

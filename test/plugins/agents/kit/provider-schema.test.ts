@@ -19,7 +19,7 @@ function assertStrict(node: unknown): void {
 }
 
 describe('agents/kit/provider-schema', () => {
-  it('requires everything, and lets optional things be null', () => {
+  it('requires everything, and makes optional members nullable', () => {
     const { schema, strict } = toProviderSchema({
       type: 'object',
       properties: { a: { type: 'string' }, b: { type: 'integer' } },
@@ -34,7 +34,7 @@ describe('agents/kit/provider-schema', () => {
     });
   });
 
-  it('says bounds in words that strict mode does not take', () => {
+  it('describes limits that strict mode does not support', () => {
     const { schema } = toProviderSchema({
       type: 'object',
       properties: { a: { type: 'string', maxLength: 10, description: 'A name' } },
@@ -51,7 +51,7 @@ describe('agents/kit/provider-schema', () => {
     { title: 'two things at once', field: { allOf: [{ type: 'object' }, { type: 'object' }] } },
   ];
   for (const { title, field } of LOOSE) {
-    it(`sends ${title} as it is, not strict`, () => {
+    it(`sends ${title} unchanged, not strict`, () => {
       const schema = { type: 'object', properties: { a: field }, required: ['a'] };
       expect(toProviderSchema(schema)).to.deep.equal({ schema, strict: false });
     });

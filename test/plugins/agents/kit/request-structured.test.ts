@@ -52,7 +52,7 @@ describe('agents/kit/structured', () => {
     );
   const refusal = (param?: string) => new GatewayError('invalid_request', 'no', param === undefined ? {} : { param });
 
-  it('asks for strict json_schema and answers the value', async () => {
+  it('requests strict json_schema and returns the value', async () => {
     const answer = await ask([{ reply: GOOD }]);
     expect(answer).to.deep.equal({ value: GOOD, model: 'model', attempts: 1, repaired: false });
     expect(model.calls[0]?.request.response_format).to.have.nested.property('json_schema.strict', true);
@@ -65,7 +65,7 @@ describe('agents/kit/structured', () => {
     expect(model.calls).to.have.length(1);
   });
 
-  it('asks once more, with the fault and the wrong answer, when it does not fit', async () => {
+  it('retries once, with the error and the wrong response, if it does not match', async () => {
     const answer = await ask([{ times: 1, reply: { answer: 'x', count: 'two' } }, { reply: GOOD }]);
     expect(answer).to.deep.include({ value: GOOD, attempts: 2 });
     expect(lastUserText(model.calls[1]!.request)).to.include('count must be integer');
@@ -79,12 +79,12 @@ describe('agents/kit/structured', () => {
     expect(model.calls).to.have.length(2);
   });
 
-  it('asks only once when the budget has no second call', async () => {
+  it('requests only once if the budget covers no second call', async () => {
     expect(await codeOf(ask([{ reply: '{}' }], { retries: 1 }))).to.equal('provider_invalid_response');
     expect(model.calls).to.have.length(1);
   });
 
-  it('never mends an answer that was cut off, and asks for a shorter one', async () => {
+  it('never repairs a truncated response, and requests a shorter one', async () => {
     const cut = '{"answer":"x","count":2,"more":[1,2';
     const answer = await ask([{ times: 1, reply: cut, finish: 'length' }, { reply: GOOD }]);
     expect(answer.value).to.deep.equal(GOOD);
@@ -107,7 +107,7 @@ describe('agents/kit/structured', () => {
     });
   }
 
-  it('falls back to the prompt alone when json_object is refused too', async () => {
+  it('falls back to the prompt only when json_object is refused too', async () => {
     await ask([{ times: 2, reply: refusal() }, { reply: GOOD }]);
     expect(formats()).to.deep.equal(['json_schema', 'json_object', 'text']);
   });
@@ -117,7 +117,7 @@ describe('agents/kit/structured', () => {
     expect(model.calls).to.have.length(1);
   });
 
-  it('says the schema in the prompt to a model that answers prose under json_schema', async () => {
+  it('puts the schema into the prompt for a model that returns prose under json_schema', async () => {
     const answer = await ask([{ times: 1, reply: 'There are two.' }, { reply: GOOD }]);
     expect(answer.value).to.deep.equal(GOOD);
     expect(formats()).to.deep.equal(['json_schema', 'json_object']);

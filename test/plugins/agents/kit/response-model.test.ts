@@ -200,7 +200,7 @@ describe('agents/kit/response-model', () => {
     });
   }
 
-  it('takes off nulls and properties that strict mode added, and nothing else', () => {
+  it('removes only nulls and properties that strict mode added', () => {
     const model = read({
       type: 'object',
       properties: {
@@ -215,7 +215,7 @@ describe('agents/kit/response-model', () => {
     expect(checked).to.deep.equal({ ok: true, value: { b: null, c: {} } });
   });
 
-  it('says where an answer does not fit, in words for the model', () => {
+  it('describes for the model where a response does not match', () => {
     const checked = read({ a: [{ kind: 'x | y' }] }).check({ a: [{ kind: 'x' }, { kind: 'z' }] });
     expect(checked.ok).to.equal(false);
     expect(!checked.ok && checked.error)
@@ -234,7 +234,7 @@ describe('agents/kit/response-model', () => {
     );
   });
 
-  it('asks providers for something every caller’s schema accepts', () => {
+  it('requests from providers only values that the caller’s schema accepts', () => {
     // If the provider has no keyword for it, the prompt describes it, and a minimal instance may not satisfy it.
     const toldInWords = /"(?:minLength|uri|something-else)"/;
     fc.assert(

@@ -78,7 +78,7 @@ describe('agents/medical', () => {
     expect(body.model).to.equal('base/model');
   });
 
-  describe('chooses who looks at the case', () => {
+  describe('chooses the specialists of the case', () => {
     const PANELS: readonly {
       readonly title: string;
       readonly triage: object;
@@ -122,7 +122,7 @@ describe('agents/medical', () => {
     }
   });
 
-  it('shows the second round what the others think', async () => {
+  it('shows the other opinions in the second round', async () => {
     const { post } = await open(
       usual({ asked: 'triage', reply: sorted({ complexity: 'complex', specialties: ['cardiology'] }) }),
     );
@@ -155,14 +155,14 @@ describe('agents/medical', () => {
       { message: 'Tengo dolor en el pecho desde esta mañana', says: /^Puede tratarse de una emergencia/ },
     ];
     for (const { message, says } of LANGUAGES) {
-      it(`tells it in the language of "${message}"`, async () => {
+      it(`is in the language of "${message}"`, async () => {
         const { post } = await open(usual({ asked: 'triage', reply: sorted({ language: 'the same' }) }));
         const { body } = await post(PATH, { message });
         expect(body.content.summary).to.match(says);
       });
     }
 
-    it('tells it also when every model is down', async () => {
+    it('is sent also when every model is down', async () => {
       const { post } = await open([{ reply: new GatewayError('provider_unavailable', 'down') }]);
       const { status, body } = await post(PATH, { message: 'My face is drooping and my speech is slurred' });
       expect(status).to.equal(200);
@@ -178,7 +178,7 @@ describe('agents/medical', () => {
       expect(events.at(-1)?.event).to.equal('result');
     });
 
-    it('answers somebody in a crisis with fixed words and no model', async () => {
+    it('responds to a person in a crisis with a fixed text and no model', async () => {
       const { post } = await open([]);
       const { body } = await post(PATH, { message: 'I want to kill myself', patient: { country: 'US' } });
       expect(body.content.urgency).to.equal('emergency');
@@ -187,7 +187,7 @@ describe('agents/medical', () => {
       expect(model.calls).to.have.length(0);
     });
 
-    it('tells what is most pressing first when somebody in a crisis has taken pills', async () => {
+    it('puts the most urgent advice first when a person in a crisis has taken pills', async () => {
       const { post } = await open([]);
       const { body } = await post(PATH, { message: 'I took too many pills because I want to die' });
       expect(body.content.summary.indexOf('poison')).to.be.lessThan(body.content.summary.indexOf('glad you wrote'));
@@ -200,13 +200,13 @@ describe('agents/medical', () => {
       expect(model.calls).to.have.length(1);
     });
 
-    it('tells the operator’s own line', async () => {
+    it('includes the operator’s own line', async () => {
       const { post } = await open([], { crisisLine: '0123 456 (Our Line)' });
       const { body } = await post(PATH, { message: 'I want to die' });
       expect(body.content.summary).to.include('0123 456 (Our Line)');
     });
 
-    it('takes danger signs of the triage for what they are', async () => {
+    it('uses the danger signs of the triage', async () => {
       const { post } = await open(
         usual({ asked: 'triage', reply: sorted({ urgency: 'urgent', red_flags: ['swollen calf'] }) }),
       );
@@ -218,7 +218,7 @@ describe('agents/medical', () => {
   });
 
   describe('the safety review', () => {
-    it('sees the whole answer, notice included', async () => {
+    it('sees the complete response, notice included', async () => {
       const { post } = await open(usual());
       await post(PATH, { message: 'I have chest pain.' });
       expect(lastUserText(asked('verdict')[0]!.request)).to.include('This may be an emergency');
@@ -250,7 +250,7 @@ describe('agents/medical', () => {
       expect(body.content.summary).to.include('cannot give a reliable answer');
     });
 
-    it('lets the medication reviewer veto alone', async () => {
+    it('allows a veto of the medication reviewer alone', async () => {
       const { post } = await open(
         usual({ asked: 'verdict', system: 'pharmacist', reply: veto('Ibuprofen is dangerous with warfarin.') }),
       );
@@ -279,7 +279,7 @@ describe('agents/medical', () => {
       });
     }
 
-    it('lets an amount pass that the person named', async () => {
+    it('accepts an amount that the person named', async () => {
       const { post } = await open(
         usual({ asked: 'answer', reply: draft({ summary: 'You wrote 400 mg; ask a pharmacist about it.' }) }),
       );
@@ -291,7 +291,7 @@ describe('agents/medical', () => {
   describe('with a response_model', () => {
     const MODEL = { advice: 'string' };
 
-    it('answers the caller’s shape, and the safety part beside it', async () => {
+    it('returns the caller’s shape, and the safety part in addition', async () => {
       const { post } = await open([{ asked: 'result', reply: { advice: 'Rest.' } }, ...usual()]);
       const { body } = await post(PATH, { message: 'I have chest pain.', response_model: MODEL });
       expect(body.content).to.deep.equal({ advice: 'Rest.' });
@@ -300,7 +300,7 @@ describe('agents/medical', () => {
       expect(body.safety.disclaimer).to.be.a('string');
     });
 
-    it('refuses with the notice what was vetoed twice', async () => {
+    it('refuses a response that was vetoed twice, with the notice', async () => {
       const { post } = await open([{ asked: 'result', reply: { advice: 'Take 400 mg.' } }, ...usual()]);
       const { status, body } = await post(PATH, { message: 'I have chest pain.', response_model: MODEL });
       expect(status).to.equal(400);
@@ -385,12 +385,12 @@ describe('agents/medical', () => {
     expect((await post(PATH, { message: 'I have chest pain.' })).status).to.equal(404);
   });
 
-  it('passes on a failing provider where there is no danger sign', async () => {
+  it('reports a failing provider if there is no danger sign', async () => {
     const { post } = await open([{ reply: new GatewayError('provider_unavailable', 'down') }]);
     expect((await post(PATH, { message: 'I have a cough.' })).status).to.equal(503);
   });
 
-  it('goes on with more care when the triage cannot be read', async () => {
+  it('continues with more care if the triage is unreadable', async () => {
     const { post } = await open(usual({ asked: 'triage', reply: { urgency: 'who knows' } }));
     const { body } = await post(PATH, { message: 'I have a cough.' });
     expect(agentsOf(body)).to.include.members(['general_practice', 'medication_safety', 'medication_reviewer']);
@@ -404,7 +404,7 @@ describe('agents/medical', () => {
     expect(body.error.code).to.equal('provider_timeout');
   });
 
-  it('logs neither what the person wrote nor what was answered', async () => {
+  it('logs neither the person’s message nor the response', async () => {
     const { post, logged } = await open(
       usual({ asked: 'opinion', reply: 'secret-opinion' }, { asked: 'answer', reply: { secret: 'secret-answer' } }),
     );

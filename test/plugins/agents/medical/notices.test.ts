@@ -76,7 +76,7 @@ describe('the notices of the medical agents', () => {
   ];
   for (const { title, reply, status } of FAILURES) {
     for (const language of LANGUAGES) {
-      it(`stand in the error when ${title}, in the language of the message (${language})`, async () => {
+      it(`are in the error when ${title}, in the language of the message (${language})`, async () => {
         const [message, begins] = COLDS[language];
         const { post } = await open([{ reply }]);
         const answer = await post(PATH, { message, patient: { country: 'CH' } });
@@ -89,7 +89,7 @@ describe('the notices of the medical agents', () => {
     }
   }
 
-  it('stand in the error of a deadline', async () => {
+  it('are in the error of a deadline', async () => {
     const never = gate();
     const { post } = await open([{ after: never.opened, reply: 'late' }], {
       limits: { timeout: '50ms' },
@@ -100,7 +100,7 @@ describe('the notices of the medical agents', () => {
     expect(body.error.message).to.include('call 999');
   });
 
-  it('stand in the error of a deadline with the danger sign', async () => {
+  it('are in the error of a deadline with the danger sign', async () => {
     const never = gate();
     const { post } = await open([{ after: never.opened, reply: 'late' }], {
       limits: { timeout: '50ms' },
@@ -110,7 +110,7 @@ describe('the notices of the medical agents', () => {
     expect(body.error.message).to.include('This may be an emergency. Call 999 now');
   });
 
-  it('stand in the error that ends a stream', async () => {
+  it('are in the error that ends a stream', async () => {
     const { stream } = await open([
       { asked: 'triage', reply: sorted() },
       { reply: new GatewayError('provider_unavailable', 'down') },
@@ -120,7 +120,7 @@ describe('the notices of the medical agents', () => {
     expect(events.at(-1)?.data.error.message).to.include('call 911');
   });
 
-  it('stand in the error of a store that does not answer', async () => {
+  it('are in the error of a store that does not answer', async () => {
     const store = await openMemory();
     const get = () => Promise.reject(new GatewayError('store_unavailable', 'The store does not answer.'));
     const broken = { ...store, kept: (prefix: string) => ({ ...store.kept(prefix), get }) };
@@ -130,7 +130,7 @@ describe('the notices of the medical agents', () => {
     expect(body.error.message).to.include('112');
   });
 
-  it('stand in the error of a response_model that cannot be used', async () => {
+  it('are in the error of an unusable response_model', async () => {
     const { post } = await open([]);
     const { status, body } = await post(PATH, {
       message: 'I have chest pain.',
@@ -143,7 +143,7 @@ describe('the notices of the medical agents', () => {
 
   for (const language of LANGUAGES) {
     const [message, begins] = CRISES[language];
-    it(`are in the language of the match for somebody in a crisis, with no model (${language})`, async () => {
+    it(`are in the language of the match for a person in a crisis, with no model (${language})`, async () => {
       const { post } = await open([]);
       const { status, body } = await post(PATH, { message, patient: { country: 'FR' } });
       expect(status).to.equal(200);
@@ -152,7 +152,7 @@ describe('the notices of the medical agents', () => {
       expect(calls).to.have.length(0);
     });
 
-    it(`replace generated words in a caller’s own shape for somebody in a crisis (${language})`, async () => {
+    it(`replace generated words in a caller’s own shape for a person in a crisis (${language})`, async () => {
       const { post } = await open([]);
       const { status, body } = await post(PATH, {
         message,
@@ -203,7 +203,7 @@ describe('the notices of the medical agents', () => {
     expect(body.content.summary).to.include('Call 999 now');
   });
 
-  it('end an ordinary answer too, with the rules that looked and what they found', async () => {
+  it('end an ordinary response too, with the applied rules and their findings', async () => {
     const { post } = await open([
       { asked: 'triage', reply: sorted() },
       { asked: 'opinion', reply: OPINION },
@@ -216,7 +216,7 @@ describe('the notices of the medical agents', () => {
     expect(body.matched).to.deep.equal([]);
   });
 
-  it('say that the urgency is unknown when an answer was vetoed twice', async () => {
+  it('report an unknown urgency when a response was vetoed twice', async () => {
     const { post } = await open([
       { asked: 'triage', reply: sorted() },
       { asked: 'opinion', reply: OPINION },

@@ -96,7 +96,7 @@ function testExamples(
     ...boundary,
   ];
   for (const [text, expected] of all) {
-    it(`${id} says ${expected ? 'yes' : 'no'} to "${text}"`, () => {
+    it(`${id} ${expected ? 'matches' : 'does not match'} "${text}"`, () => {
       expect(holds(text)).to.equal(expected);
     });
   }
@@ -195,7 +195,7 @@ describe('the figures of the medical rules', () => {
   }
 
   for (const style of ['family', 'hypothetical'])
-    it(`raise at most 5 % false alarms on what is ${style}, and miss no more of its emergencies than of others (E24)`, () => {
+    it(`raise at most 5 % false alarms on ${style} phrasings, and miss no more emergencies there than elsewhere (E24)`, () => {
       const own = measured.filter((one) => one.style === style);
       expect(own.filter(({ kind }) => kind === 'harmless')).to.have.length.above(25);
       expect(shareFound(own.filter(({ kind }) => kind === 'harmless'))).to.be.at.most(CEILINGS.harmless);
@@ -227,7 +227,7 @@ describe('the figures of the medical rules', () => {
       });
 
   for (const language of LANGUAGES)
-    it(`find 90 % of the emergencies in ${language} of all that nobody has mended them by, with few false alarms (E24)`, () => {
+    it(`find 90 % of the emergencies in ${language} of all parts not used for fixes, with few false alarms (E24)`, () => {
       const own = CLEAN.flatMap(measurePart).filter((one) => one.language === language);
       expect(shareFound(own.filter(({ kind }) => kind === 'emergency'))).to.be.at.least(FLOORS.emergency);
       expect(shareFound(own.filter(({ kind }) => kind === 'harmless'))).to.be.at.most(MOST_ALARMS[language]);
@@ -242,7 +242,7 @@ describe('the figures of the medical rules', () => {
     expect(once.filter((one) => !one.found).map(({ id }) => id)).to.deep.equal([]);
   });
 
-  it('keep phrasings that are held apart from those that the weights are found with: no text is in both', () => {
+  it('separate held phrasings from those that the weights are trained with: no text is in both', () => {
     const texts = (part: Part) => readPart(part).map(({ text }) => text);
     const dev = new Set(DEVELOPED.flatMap(texts));
     for (const part of HELDS) {
@@ -273,7 +273,7 @@ describe('the figures of the medical rules', () => {
       expect(danger.filter((text) => !isFound(text))).to.deep.equal([]);
     });
 
-  it('stand in docs/plugins/medical-figures.md as npm run medical writes them', () => {
+  it('are in docs/plugins/medical-figures.md as npm run medical writes them', () => {
     const page = readFileSync(PAGE, 'utf8');
     expect(page).to.equal(withFigures(page));
   });

@@ -251,13 +251,13 @@ describe('agents/medical/screen', () => {
     });
 
   for (const text of OUTWEIGHED)
-    it(`tells nothing of what a rule finds in "${text}"`, () => {
+    it(`reports no finding of a rule in "${text}"`, () => {
       expect(findSigns(text).found).to.not.deep.equal([]);
       expect(ids(text)).to.deep.equal([]);
     });
 
   for (const text of TOGETHER)
-    it(`tells of several signs that no rule has in "${text}"`, () => {
+    it(`reports several signs without a rule in "${text}"`, () => {
       expect(findSigns(text).found).to.deep.equal([]);
       expect(ids(text)).to.deep.equal(['signs_together']);
       expect(screen(text).language).to.be.a('string');

@@ -37,7 +37,7 @@ const QUERIES = Object.freeze([
   'price of parking',
 ]);
 
-describe('the rules on who finds what in the knowledge base', () => {
+describe('the access rules of the knowledge base', () => {
   const folder = useTempFolder('rag-access');
   const caller = (more: Partial<Principal>): Principal => ({ credential: 'key', userId: 'u', account: 'u', ...more });
   const access = createAccess(RULES, async ({ plan }) => plan);
@@ -45,7 +45,7 @@ describe('the rules on who finds what in the knowledge base', () => {
     ...(await access.scopeOf(principal)).folders,
   ];
 
-  it('allow by plan, key or user, and everybody where no folder is named', async () => {
+  it('allow by plan, key or user, and everyone without a rule on the folder', async () => {
     expect(await foldersOf(caller({}))).to.deep.equal(['']);
     expect(await foldersOf(caller({ plan: 'staff' }))).to.deep.equal(['', 'hr']);
     expect(await foldersOf(caller({ userId: 'ann' }))).to.deep.equal(['', 'hr/salaries', 'partners']);
@@ -54,7 +54,7 @@ describe('the rules on who finds what in the knowledge base', () => {
     expect(await foldersOf(caller({ account: 'ann', keyName: 'k1' })), 'neither account nor name').to.deep.equal(['']);
   });
 
-  it('can close the whole folder and open a part of it', async () => {
+  it('can close the whole folder and open a subfolder', async () => {
     const closed = createAccess({ '.': { users: ['ann'] }, open: { everybody: true } }, async () => undefined);
     const scope = await closed.scopeOf(caller({}));
     expect(['a.md', 'open/a.md', 'opened/a.md'].map(scope.includes)).to.deep.equal([false, true, false]);
@@ -62,7 +62,7 @@ describe('the rules on who finds what in the knowledge base', () => {
     expect(['a.md', 'open/a.md'].map(ann.includes)).to.deep.equal([true, true]);
   });
 
-  it('count for the innermost folder, by whole names', () => {
+  it('apply to the innermost folder, by complete names', () => {
     const of = (source: string) => folderOf(source, access.folders);
     expect(['hr.md', 'hr/a.md', 'hr/salaries/a/b.md', 'hr/salaries.md', 'hrx/a.md', 'x/hr/a.md'].map(of)).to.deep.equal(
       ['', 'hr', 'hr/salaries', 'hr', '', ''],
@@ -81,8 +81,8 @@ describe('the rules on who finds what in the knowledge base', () => {
     const get = async (key: string) => (accounts[key] ? { plan: accounts[key] } : undefined);
     const planOf = createCallerPlan({
       settings,
-      records: createRecordBook(await openMemory()),
-      shared: (name) => ({ get: name === 'accounts' ? get : undefined }) as never,
+      books: { records: createRecordBook(await openMemory()) },
+      stores: { shared: (name) => ({ get: name === 'accounts' ? get : undefined }) as never },
     });
     expect(await planOf(caller({ plan: 'guest', account: 'ann' }))).to.equal('guest');
     expect(await planOf(caller({ plan: 'gone', account: 'ann' }))).to.equal('staff');
@@ -133,7 +133,7 @@ describe('the rules on who finds what in the knowledge base', () => {
       }
     });
 
-    it('two callers each find what is theirs, also one after the other from the same vectors', async () => {
+    it('two callers each find their own documents, also in sequence from the same vectors', async () => {
       const tables = createVectorTables(shared.reader, 'm');
       const sourcesOf = async (principal: Principal): Promise<readonly string[]> => {
         const scope = await access.scopeOf(principal);
@@ -159,7 +159,7 @@ describe('the rules on who finds what in the knowledge base', () => {
       }
     });
 
-    it('a small folder of a caller is not ranked below what everybody finds', async () => {
+    it('a small folder of a caller is not ranked below public documents', async () => {
       const [first] = await search(shared, 'salary of Bob', caller({ userId: 'ann' }));
       expect(first?.source).to.equal('hr/salaries/list.md');
     });
@@ -191,7 +191,7 @@ describe('the rules on who finds what in the knowledge base', () => {
       }
     });
 
-    it('a rule counts at once for what was indexed without it, and only its folder is read again', async () => {
+    it('a new rule applies immediately to indexed documents, and only its folder is read again', async () => {
       const index = await openTestIndex(path.join(folder, 'later'));
       try {
         index.write({ ...HIDDEN, ...PUBLIC });

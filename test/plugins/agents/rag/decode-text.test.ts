@@ -25,7 +25,7 @@ describe('the encodings of documents', () => {
     expect(decodeText(Buffer.from(bytes), false)).to.equal('“a price” – €5');
   });
 
-  it('D30 an HTML page is read as it says it is', async () => {
+  it('D30 an HTML page is read in its declared encoding', async () => {
     const page = '<html><head><meta charset="iso-8859-2"></head><body><p>?</p></body></html>';
     const bytes = Buffer.from(page, 'latin1');
     bytes[page.indexOf('?')] = 0xb3;
@@ -33,7 +33,7 @@ describe('the encodings of documents', () => {
     expect(sections.map(({ text }) => text)).to.deep.equal(['ł']);
   });
 
-  it('D30 an encoding that nobody knows, or bytes that are no text, are refused with the reason', () => {
+  it('D30 an unknown encoding, or bytes that are not text, are refused with the reason', () => {
     const page = Buffer.concat([Buffer.from('<meta charset=x-nobody>'), Buffer.from([0xe9])]);
     expect(() => decodeText(page, true)).to.throw('not text in x-nobody');
     expect(() => decodeText(Buffer.from([0x61, 0xe9, 0x00]), false)).to.throw('not text');

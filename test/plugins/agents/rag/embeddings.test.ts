@@ -33,7 +33,7 @@ describe('embeddings of the knowledge base', () => {
     expect(vectors('m')).to.equal(4);
   });
 
-  it('are kept for passages that did not change', async () => {
+  it('are reused for unchanged passages', async () => {
     await index.update({ model: 'm' }, { embed });
     asked = [];
     index.write({ 'b.md': 'bananas are yellow' });
@@ -42,7 +42,7 @@ describe('embeddings of the knowledge base', () => {
     expect(vectors('m')).to.equal(3);
   });
 
-  it('are made for an index that had none, and not used once they are switched off', async () => {
+  it('are created for an index without them, and not used once they are disabled', async () => {
     await index.update();
     expect(vectors('m')).to.equal(0);
     await index.update({ model: 'm' }, { embed });
@@ -51,13 +51,13 @@ describe('embeddings of the knowledge base', () => {
     expect(vectors('m')).to.equal(0);
   });
 
-  it('of another model are made anew, and never mixed', async () => {
+  it('of another model are recreated, and never mixed', async () => {
     await index.update({ model: 'm' }, { embed });
     await index.update({ model: 'n' }, { embed });
     expect([vectors('m'), vectors('n')]).to.deep.equal([0, 3]);
   });
 
-  it('that cannot be made leave the words, and are made later', async () => {
+  it('that cannot be created leave the word index, and are created later', async () => {
     const down: EmbedTexts = async () => {
       throw new TypeError('down');
     };

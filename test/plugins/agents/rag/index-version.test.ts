@@ -11,7 +11,7 @@ const TEXT = 'apples are red';
 describe('an index of the knowledge base that another version made', () => {
   const folder = useTempFolder('rag-version');
 
-  it('D30 is dropped, whoever opens it is told, and nobody is told twice', async () => {
+  it('D30 is dropped, which is reported once', async () => {
     const data = path.join(folder, 'told', 'data');
     await makeFormerIndex(data, 2);
     const told: number[] = [];
@@ -53,7 +53,7 @@ describe('an index of the knowledge base that another version made', () => {
       database.close();
     });
 
-  it('is not mistaken for a new file, of which nobody is told', async () => {
+  it('is distinguished from a new file, which is not reported', async () => {
     const told: number[] = [];
     (await openIndex(path.join(folder, 'new'), 1000, (version) => told.push(version))).close();
     expect(told).to.deep.equal([]);

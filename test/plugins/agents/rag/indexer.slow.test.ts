@@ -37,7 +37,7 @@ describe('the indexer of the knowledge base', () => {
   });
 
   for (const watchMs of [0, 20]) {
-    it(`embeds once the model is back, when it looks every ${watchMs} ms`, async () => {
+    it(`embeds once the model is back, with a check every ${watchMs} ms`, async () => {
       let asked = 0;
       start(async (texts) => {
         asked += 1;

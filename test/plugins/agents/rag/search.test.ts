@@ -49,12 +49,12 @@ describe('search in the knowledge base', () => {
     '💥',
   ];
   for (const query of SYNTAX) {
-    it(`takes ${JSON.stringify(query)} as words, not as syntax`, () => {
+    it(`treats ${JSON.stringify(query)} as words, not as syntax`, () => {
       expect(() => searchPassages(index.reader, query, 5, EVERYTHING, undefined)).not.to.throw();
     });
   }
 
-  it('takes any text as a query', () => {
+  it('accepts any text as a query', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (query) => {
         searchPassages(index.reader, query, 5, EVERYTHING, undefined);
@@ -68,7 +68,7 @@ describe('search in the knowledge base', () => {
     expect(index.sources('?! …')).to.deep.equal([]);
   });
 
-  it('leaves out common words, unless there are no others', () => {
+  it('ignores common words, unless there are no others', () => {
     const words = (query: string) =>
       toQueryWords(query).map(({ phrase }) => /"(.*)"/.exec(phrase)?.[1]?.replace(/\s/g, ''));
     expect(words('what is the refund')).to.deep.equal(['refund']);
@@ -76,13 +76,13 @@ describe('search in the knowledge base', () => {
     expect(words('犬を飼うときの手続き')).to.include.members(['犬', '手続き']).and.not.include('を');
   });
 
-  it('answers as many as are asked for, best first, scores between 0 and 1', async () => {
+  it('returns the requested number, best first, scores between 0 and 1', async () => {
     const hits = await index.searchBoth('days', MODEL);
     expect(hits.length).to.be.within(2, 10);
     for (const [at, { score }] of hits.entries()) expect(score).to.be.within(0, hits[at - 1]?.score ?? 1);
   });
 
-  it('puts what is first in every ranking first', () => {
+  it('ranks a result first that is first in every ranking', () => {
     expect(
       fuseRankings([
         [8, 7],
@@ -98,7 +98,7 @@ describe('search in the knowledge base', () => {
     ['less to one with a word that is only like the one that is looked for', 'warehouseman', 0.3, 0.9],
   ];
   for (const [what, query, from, to] of SCORES)
-    it(`gives ${what} (E23)`, () => {
+    it(`returns ${what} (E23)`, () => {
       const [best] = searchPassages(index.reader, query, 5, EVERYTHING, undefined);
       expect(best?.score).to.be.within(from, to);
     });

@@ -49,7 +49,7 @@ describe('an update of the index of the knowledge base', () => {
     expect(read).to.deep.equal([]);
   });
 
-  it('reads what changed, and only that', async () => {
+  it('reads only changed files', async () => {
     index.write({ 'a.md': 'one', 'b.md': 'two' });
     await index.update();
     index.write({ 'b.md': 'three' });
@@ -68,7 +68,7 @@ describe('an update of the index of the knowledge base', () => {
     expect(index.reader.revision()).to.equal(revision);
   });
 
-  it('removes what is gone', async () => {
+  it('removes deleted files', async () => {
     index.write({ 'a.md': 'one', 'sub/b.md': 'two' });
     await index.update();
     rmSync(path.join(index.documents, 'sub'), { recursive: true });
@@ -110,7 +110,7 @@ describe('an update of the index of the knowledge base', () => {
     ['quote.csv', 'a,b\n"x,y\n', /^not a table/],
   ];
   for (const [name, content, error] of hostile) {
-    it(`skips ${name}, says why, and does not read it again`, async () => {
+    it(`skips ${name} with a reason, and does not read it again`, async () => {
       index.write({ [name]: content, 'good.md': 'still found' });
       await index.update();
       expect(index.errors()[name]).to.match(error);
@@ -145,7 +145,7 @@ describe('an update of the index of the knowledge base', () => {
     expect(await index.update()).to.include({ files: 0, passages: 0 });
   });
 
-  it('goes on when a file may not be read, and forgets what it held', async function () {
+  it('continues if a file is unreadable, and removes its passages', async function () {
     if (process.getuid?.() === 0) this.skip();
     index.write({ 'a.md': 'one', 'b.md': 'two' });
     await index.update();
@@ -175,7 +175,7 @@ describe('an update of the index of the knowledge base', () => {
     expect(await index.update({}, { onFile })).to.include({ passages: 0 });
   });
 
-  it('keeps to maxChunks, and takes up what had no room once there is some', async () => {
+  it('respects maxChunks, and indexes the rest once there is room', async () => {
     index.write({ 'a.txt': words(400), 'b.txt': words(400) });
     await index.update({ maxChunks: 3 });
     expect(index.errors()).to.deep.equal({ 'b.txt': 'the index is full: limit of 3 passages' });
@@ -198,7 +198,7 @@ describe('an update of the index of the knowledge base', () => {
     expect(index.errors()).to.deep.equal({ 'bomb.md': 'it was too much' });
   });
 
-  it('takes file names of every kind', async () => {
+  it('accepts all kinds of file names', async () => {
     const { cases } = corpusJson('gateway-cases/names.json') as { readonly cases: readonly string[] };
     const names = cases.filter((name) => !name.includes('/') && !name.includes('\u0000'));
     index.write(Object.fromEntries(names.map((name, at) => [`x${name}.md`, `content number${at}`])));
@@ -206,7 +206,7 @@ describe('an update of the index of the knowledge base', () => {
     for (const [at, name] of names.entries()) expect(index.sources(`number${at}`)[0]).to.equal(`x${name}.md`);
   });
 
-  it('goes on beside a file whose name is no text', async function () {
+  it('continues with a file whose name is not text', async function () {
     if (process.platform !== 'linux') this.skip();
     index.write({ 'a.md': 'one' });
     writeFileSync(
@@ -216,7 +216,7 @@ describe('an update of the index of the knowledge base', () => {
     expect(await index.update()).to.include({ files: 1 });
   });
 
-  it('leaves the index alone while another process has the lock', async () => {
+  it('does not touch the index while another process has the lock', async () => {
     index.write({ 'a.md': 'one' });
     const other = createIndexLock(index.database, 'other');
     expect(other.acquire(Date.now())).to.equal(true);

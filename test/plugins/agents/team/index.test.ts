@@ -69,7 +69,7 @@ describe('agents/team', () => {
     ).to.have.members(['router ok', 'navigation ok', 'perception ok', 'writer ok']);
   });
 
-  it('answers directly, with two calls, when the router needs nobody', async () => {
+  it('responds directly, with two calls, when the router needs no agent', async () => {
     const { post } = await open([
       { asked: 'assignments', reply: route() },
       { asked: 'result', reply: { answer: 'hello' } },
@@ -142,7 +142,7 @@ describe('agents/team', () => {
     expect((await answer).body.trace).to.have.length(5);
   });
 
-  it('notes a specialist that fails, tells the writer, and answers all the same', async () => {
+  it('records a failed specialist, informs the writer, and responds all the same', async () => {
     const { post } = await open([
       { asked: 'assignments', reply: route('navigation', 'perception') },
       { asked: 'report', system: 'You plan movement', reply: report('go north') },
@@ -157,7 +157,7 @@ describe('agents/team', () => {
     expect(systemOf(writer?.request ?? { model: '', messages: [] })).to.include('No report came from: perception');
   });
 
-  it('goes on without a specialist that is late, and cancels its call', async () => {
+  it('continues without a late specialist, and cancels its call', async () => {
     const never = gate();
     const { post } = await open(
       [
@@ -206,7 +206,7 @@ describe('agents/team', () => {
     expect(body.trace[0]).to.include({ agent: 'router', status: 'failed', error: 'provider_invalid_response' });
   });
 
-  it('lets specialists consult each other for one round, and the asker revise', async () => {
+  it('lets specialists consult each other for one round, and the consulting one revise', async () => {
     const { post } = await open([
       { asked: 'assignments', reply: route('navigation') },
       { asked: 'report', user: 'Reports of others', reply: report('left, past the table') },
@@ -229,7 +229,7 @@ describe('agents/team', () => {
     expect(lastUserText(writer!.request)).to.include('left, past the table').and.not.include('unsure');
   });
 
-  it('does not let specialists ask in the last round', async () => {
+  it('does not allow consultation in the last round', async () => {
     const { post } = await open(
       [
         { asked: 'assignments', reply: route('navigation') },
@@ -271,7 +271,7 @@ describe('agents/team', () => {
     expect(body.content.answer).to.equal('ok');
   });
 
-  it('ends the whole call at its deadline with 503 provider_timeout', async () => {
+  it('ends the call at its deadline with 503 provider_timeout', async () => {
     const never = gate();
     const { post } = await open([{ after: never.opened, reply: 'late' }], { limits: { timeout: '50ms' } });
     const { status, body, headers } = await post(PATH, { message: 'x' });
@@ -299,7 +299,7 @@ describe('agents/team', () => {
     await until('both calls are cancelled', () => model.calls.filter(({ aborted }) => aborted).length === 2);
   });
 
-  it('shows context to all agents, inputs and images to specialists and writer, memory to nobody without it', async () => {
+  it('shows context to all agents, inputs and images to specialists and writer, and no memory by default', async () => {
     const { post } = await open([
       { asked: 'assignments', reply: route('perception') },
       { asked: 'report', reply: report('a door') },
@@ -319,7 +319,7 @@ describe('agents/team', () => {
     expect(images).to.deep.equal([0, 1, 1]);
   });
 
-  it('gives an agent in code its task, and runs it as a tool for others', async () => {
+  it('passes an agent in code its task, and runs it as a tool for others', async () => {
     const tasks: unknown[] = [];
     const almanac: AgentDefinition = {
       name: 'almanac',
@@ -380,7 +380,7 @@ describe('agents/team', () => {
       { title: 'a missing argument', action: { name: 'move', arguments: {} }, says: 'direction' },
     ];
     for (const { title, action, says } of REFUSED) {
-      it(`asks once more for ${title}, and then fails`, async () => {
+      it(`retries once for ${title}, and then fails`, async () => {
         const { post } = await open([
           { asked: 'assignments', reply: route() },
           { asked: 'result', reply: { answer: 'x', actions: [action] } },
@@ -394,7 +394,7 @@ describe('agents/team', () => {
       });
     }
 
-    it('takes none as no action', async () => {
+    it('treats none as no action', async () => {
       const { post } = await open([
         { asked: 'assignments', reply: route() },
         { asked: 'result', reply: { answer: 'staying', actions: [{ name: 'none' }] } },
@@ -514,7 +514,7 @@ describe('agents/team', () => {
     }
   });
 
-  it('takes null for every optional field', async () => {
+  it('accepts null for every optional field', async () => {
     const { post } = await open([
       { asked: 'assignments', reply: route() },
       { asked: 'result', reply: { answer: 'ok' } },
@@ -578,7 +578,7 @@ describe('agents/team', () => {
       await until('both calls are cancelled', () => model.calls.filter(({ aborted }) => aborted).length === 2);
     });
 
-    it('sends nothing of an agent that goes on after the end', async () => {
+    it('sends nothing of an agent that continues after the end', async () => {
       const later = gate();
       const shown = gate();
       const stubborn: AgentDefinition = {
@@ -609,7 +609,7 @@ describe('agents/team', () => {
       ).to.deep.equal(['started', 'late']);
     });
 
-    it('tells a later error as an event, and ends', async () => {
+    it('reports a later error as an event, and ends', async () => {
       const { stream } = await open([
         { asked: 'assignments', reply: route() },
         { asked: 'result', reply: new GatewayError('provider_unavailable', 'down') },

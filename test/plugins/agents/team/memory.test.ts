@@ -29,7 +29,7 @@ describe('agents/team memory', () => {
     gateway = undefined;
   });
 
-  it('shows later calls of the same user what was said', async () => {
+  it('shows the conversation to later calls of the same user', async () => {
     const { post } = await open(DIRECT);
     await post(PATH, { message: 'which one is mine?' });
     await post(PATH, { message: 'and again?' });
@@ -71,7 +71,7 @@ describe('agents/team memory', () => {
     expect(writer).to.include('a secret');
   });
 
-  it('wipes everything, says how much, and is done at the second time', async () => {
+  it('deletes everything, returns how much, and nothing the second time', async () => {
     const { post, delete: wipe } = await open(DIRECT);
     await post(PATH, { message: 'a secret', session: 'one' });
     await post(PATH, { message: 'a secret', session: 'two' });
@@ -91,7 +91,7 @@ describe('agents/team memory', () => {
     expect(lastPrompt()).to.include('another secret');
   });
 
-  it('asks agents that keep something of their own to forget it too', async () => {
+  it('asks agents with their own data to delete it too', async () => {
     const forgotten: unknown[] = [];
     const diary: AgentDefinition = {
       name: 'diary',
@@ -104,7 +104,7 @@ describe('agents/team memory', () => {
     expect(forgotten).to.deep.equal([['ann', 'one']]);
   });
 
-  it('lets a wipe win over a call in flight', async () => {
+  it('gives a deletion precedence over a running call', async () => {
     const writing = gate();
     const { post, delete: wipe } = await open([
       { asked: 'assignments', reply: { agents: [] } },
@@ -154,7 +154,7 @@ describe('agents/team memory', () => {
     expect(body.content.answer).to.equal('the blue one');
   });
 
-  it('is off when the operator says so', async () => {
+  it('is disabled if so configured', async () => {
     const { post, delete: wipe } = await open(DIRECT, { enabled: false });
     await post(PATH, { message: 'a secret' });
     await post(PATH, { message: 'hello' });

@@ -11,7 +11,7 @@ describe('the command `tollgate keys`', () => {
     gateway = await startKeys(await openMemory());
   });
 
-  it('prints a new key alone', async () => {
+  it('prints only a new key', async () => {
     const { out, json, talk } = await gateway.run(['keys', 'create'], { user: 'u_42' });
     expect(out).to.match(KEY_PATTERN);
     expect(talk).not.to.include(out);
@@ -19,7 +19,7 @@ describe('the command `tollgate keys`', () => {
     expect(await gateway.authenticate(out)).to.include({ userId: 'u_42', account: 'u_42' });
   });
 
-  it('E39: says which ids look like the one that a key was made for, before the key', async () => {
+  it('E39: prints similar ids before a new key', async () => {
     await gateway.run(['keys', 'create'], { user: 'u_1' });
     const { out, talk } = await gateway.run(['keys', 'create'], { user: 'u_l' });
     expect(out).to.match(KEY_PATTERN);
@@ -27,7 +27,7 @@ describe('the command `tollgate keys`', () => {
     expect((await gateway.run(['keys', 'create'], { user: 'u_2' })).talk).to.not.include('looks like');
   });
 
-  it('takes every option', async () => {
+  it('accepts every option', async () => {
     const options = {
       ...{ user: 'u_42', account: 'acme', name: 'laptop', expires: '30d', models: 'a, b', providers: 'openai' },
       ...{ plan: 'pro', rpm: '60', tpm: '1000', budget: '5' },
@@ -114,7 +114,7 @@ describe('the command `tollgate keys`', () => {
   }
 
   for (const models of ['*', 'openai/*', 'openai/gpt-5', 'gpt-5', 'local/whatever', 'gpt-5-2026-01-01'])
-    it(`D46 takes ${models} as a list of models`, async () => {
+    it(`D46 accepts ${models} as a list of models`, async () => {
       const own = await startKeys(await openMemory(), {}, { offers: { local: { anyModel: true }, openai: {} } });
       expect((await own.run(['keys', 'create'], { user: 'u', models })).out).to.match(KEY_PATTERN);
     });
@@ -151,7 +151,7 @@ describe('the command `tollgate keys`', () => {
     });
   }
 
-  it('says so when there is no such key', async () => {
+  it('reports an unknown key', async () => {
     expect(await codeOf(gateway.run(['keys', 'revoke', 'AAAAAAAAAAAA']))).to.equal('not_found');
     expect(await codeOf(gateway.run(['keys', 'revoke', '']))).to.equal('not_found');
   });
@@ -171,7 +171,7 @@ describe('the first API key', () => {
     expect(JSON.stringify(gateway.logs)).not.to.include(value);
   });
 
-  it('is made by one alone of several that start at once', async () => {
+  it('is created by only one of several that start concurrently', async () => {
     const store = await openMemory();
     const gateways = await Promise.all([1, 2, 3, 4].map(() => startKeys(store, {}, isDefault)));
     expect(gateways.flatMap(({ announcements }) => announcements)).to.have.lengthOf(1);
@@ -184,7 +184,7 @@ describe('the first API key', () => {
     expect((await startKeys(store, {}, isDefault)).announcements).to.deep.equal([]);
   });
 
-  it('is not made where there are keys already', async () => {
+  it('is not created if keys exist', async () => {
     const store = await openMemory();
     await (await startKeys(store)).run(['keys', 'create'], { user: 'ann' });
     expect((await startKeys(store, { bootstrap: true })).announcements).to.deep.equal([]);

@@ -6,7 +6,7 @@ import { createKey, KEY_PATTERN, parseKey, readKeyId } from '../../../../plugins
 const fixed = (size: number) => new Uint8Array(size).fill(7);
 
 describe('the format of API keys', () => {
-  it('is decided by the random bytes alone', () => {
+  it('depends only on the random bytes', () => {
     expect(createKey(fixed)).to.deep.equal(createKey(fixed));
     expect(createKey(fixed).text).to.match(KEY_PATTERN).and.have.lengthOf(65);
   });
@@ -60,7 +60,7 @@ describe('the format of API keys', () => {
     });
   }
 
-  it('reads the id out of an id, a prefix and a whole key, and out of nothing else', () => {
+  it('reads the id only from an id, a prefix and a complete key', () => {
     expect([id, `tg_${id}`, text].map(readKeyId)).to.deep.equal([id, id, id]);
     expect(['', 'tg_', `tg_${id}_`, `x${id}`, '%', `${id}/../x`].map(readKeyId)).to.deep.equal(
       Array(6).fill(undefined),

@@ -56,7 +56,7 @@ describe('keys of LiteLLM', () => {
   const call = (key: string, body: object = BODY): Promise<Response> =>
     gateway.post('/v1/chat/completions', body, { authorization: `Bearer ${key}` });
 
-  it('open what they opened, for the same user, and are in no store as LiteLLM had them', async () => {
+  it('have the same rights, for the same user, and are in no store in LiteLLM’s form', async () => {
     const [outcome] = await importRows({ keys: [row(OLD)], total_count: 1 });
     expect(outcome).to.include({ user: 'ada', state: 'imported' });
     expect((await call(`${OLD}x`)).status).to.equal(401);
@@ -138,7 +138,7 @@ describe('keys of LiteLLM', () => {
     }
   });
 
-  it('of a file that holds none are refused with words', async () => {
+  it('of a file without keys are refused with an explanation', async () => {
     for (const [rows, words] of [
       [{ keys: ['abc'] }, /return_full_object/],
       [{}, /return_full_object/],

@@ -25,8 +25,7 @@ describe('keys that end', () => {
       const readies: (() => void | Promise<void>)[] = [];
       const closers: (() => void | Promise<void>)[] = [];
       const api = {
-        figure: () => undefined,
-        gateway: {} as GatewayView,
+        operators: { figure: () => undefined, gateway: {} as GatewayView },
         log: createSilentLog(),
         onReady: (ready: () => void | Promise<void>) => void readies.push(ready),
         onClose: (close: () => void | Promise<void>) => void closers.push(close),
@@ -47,7 +46,7 @@ describe('keys that end', () => {
     return { record: { ...made, expiresAt } as unknown as KeyRecord, version: 0, expiresAt, ...more };
   };
 
-  it('are told of once, a week before, by key and user', async () => {
+  it('are announced once, a week before, by key and user', async () => {
     const { look } = await rig([key('soon', 27, 3), key('later', 1, 20)]);
     const [notice, ...others] = await look();
     expect(notice).to.deep.include({
@@ -57,7 +56,7 @@ describe('keys that end', () => {
     expect([others, await look()]).to.deep.equal([[], []]);
   });
 
-  it('are not told of where they were made for a week, have a successor, were revoked, or are over', async () => {
+  it('are not announced for keys of a week’s lifetime, with a successor, revoked or expired', async () => {
     const keys = [
       key('short', 1, 5),
       key('rotated', 30, 2, { retiredAt: now + DAY_MS }),
@@ -71,7 +70,7 @@ describe('keys that end', () => {
     expect(reads).to.not.include('over');
   });
 
-  it('are told of by the end that they have now', async () => {
+  it('are announced by their current expiry', async () => {
     const moved = key('moved', 30, 40);
     const { look, index } = await rig([moved, key('sooner', 30, 6)]);
     await index.addEnd('moved', now + 2 * DAY_MS);

@@ -150,7 +150,7 @@ const CASES: readonly Case[] = [
   },
 ];
 
-describe('what a key gets of its creator', () => {
+describe('the inheritance of a key from its creator', () => {
   for (const { title, asked, own, gets, refuses } of CASES) {
     it(title, () => {
       const run = () => narrow({ name: 'k', ...asked }, own);

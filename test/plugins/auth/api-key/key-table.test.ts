@@ -14,7 +14,7 @@ describe('a key on the terminal', () => {
   };
   const info = describeNewKey({ record, version: 0 });
 
-  it('has a line for each of its budgets, with what is left where that is known', () => {
+  it('has a line for each of its budgets, with the rest if known', () => {
     const [all, day] = info.budgets ?? [];
     if (!all || !day) throw new Error('there are two budgets');
     const known = { ...day, spent_usd: '0.50', held_usd: '0.00', left_usd: '1.50', resets_at: '2026-11-23T18:30:00Z' };
@@ -28,7 +28,7 @@ describe('a key on the terminal', () => {
     expect(text).to.not.include('[object');
   });
 
-  it('says that there is no budget with a dash', () => {
+  it('shows a missing budget as a dash', () => {
     expect(formatKey({ ...info, budgets: null })).to.match(/^budgets {9}-$/m);
   });
 });

@@ -98,7 +98,7 @@ describe('the pepper of API keys', () => {
       expect(await fault(start(store, { pepper: PEPPER }))).to.equal('it started');
     });
 
-    it('lets exactly one of two in that start at once with different ones', async () => {
+    it('admits exactly one of two that start concurrently with different ones', async () => {
       const store = await openMemory();
       const outcomes = await Promise.all([PEPPER, OTHER_PEPPER].map((pepper) => fault(start(store, { pepper }))));
       expect(outcomes.filter((outcome) => outcome === 'it started')).to.have.lengthOf(1);

@@ -53,7 +53,7 @@ describe('the routes of API keys', () => {
   const create = async (bearer = ANN, body?: object) => (await gateway.request('POST', CREATE, { bearer, body })).body;
 
   describe('create', () => {
-    it('answers what spec 2.5 says, to a request without a body', async () => {
+    it('returns the response of spec 2.5 for a request without a body', async () => {
       const { status, headers, body } = await gateway.request('POST', CREATE, { bearer: ANN });
       expect(status).to.equal(200);
       expect(headers).to.include({ 'cache-control': 'no-store' });
@@ -65,7 +65,7 @@ describe('the routes of API keys', () => {
       expect(body.api_key_info.prefix).to.equal(`tg_${body.api_key_info.id}`);
     });
 
-    it('makes a key that says who calls and what they may', async () => {
+    it('creates a key with the caller’s identity and rights', async () => {
       const asked = {
         name: ' laptop ',
         models: ['gpt-5'],
@@ -90,7 +90,7 @@ describe('the routes of API keys', () => {
       });
     });
 
-    it('takes null for a field that is left out', async () => {
+    it('treats null as an omitted field', async () => {
       const nothing = {
         name: null,
         expires_at: null,
@@ -109,7 +109,7 @@ describe('the routes of API keys', () => {
       expect(await gateway.authenticate(api_key)).to.include({ userId: 'ann', account: 'acme' });
     });
 
-    it('never gives more than the token has', async () => {
+    it('never grants more than the token has', async () => {
       const answer = await gateway.request('POST', CREATE, { bearer: 'token:ann:{"rpm":5}', body: { rpm: 6 } });
       expect(answer.status).to.equal(403);
       expect(answer.body.error).to.include({ code: 'permission_denied', param: 'rpm' });
@@ -137,7 +137,7 @@ describe('the routes of API keys', () => {
       });
     }
 
-    it('gives exactly as many keys as a user may have, however many ask at once', async () => {
+    it('creates exactly the maximum number of keys of a user under concurrent requests', async () => {
       gateway = await startKeys(await openMemory(), { maxKeysPerUser: 5 });
       const answers = await Promise.all(
         Array.from({ length: 50 }, () => gateway.request('POST', CREATE, { bearer: ANN })),
@@ -148,7 +148,7 @@ describe('the routes of API keys', () => {
       expect((await gateway.request('POST', CREATE, { bearer: BOB })).status).to.equal(200);
     });
 
-    it('lets expired and deleted keys hold no place', async () => {
+    it('does not count expired and deleted keys', async () => {
       gateway = await startKeys(await openMemory(), { maxKeysPerUser: 2 });
       const soon = new Date(Date.now() + 15).toISOString();
       await create(ANN, { expires_at: soon });
@@ -196,7 +196,7 @@ describe('the routes of API keys', () => {
       expect(headers).to.include({ 'cache-control': 'no-store' });
     });
 
-    it('tells when a key was last used', async () => {
+    it('shows when a key was last used', async () => {
       const { api_key } = await create();
       await gateway.authenticate(api_key);
       await until('the use is told', async () => {
@@ -213,7 +213,7 @@ describe('the routes of API keys', () => {
   });
 
   describe('delete', () => {
-    it('revokes at once and says since when', async () => {
+    it('revokes immediately and returns the time', async () => {
       const { api_key, api_key_info } = await create();
       await gateway.authenticate(api_key);
       const { status, body } = await gateway.request('DELETE', KEYS, { bearer: ANN, body: { id: api_key_info.id } });
@@ -234,7 +234,7 @@ describe('the routes of API keys', () => {
   });
 
   describe('rotate', () => {
-    it('gives a new key with the same rights and lets the old one live for the overlap', async () => {
+    it('creates a new key with the same rights and keeps the old one valid for the overlap', async () => {
       const old = await create(ANN, { name: 'ci', rpm: 7, models: ['gpt-5'] });
       const { status, headers, body } = await gateway.request('POST', ROTATE, {
         bearer: ANN,
@@ -268,7 +268,7 @@ describe('the routes of API keys', () => {
       expect(await codeOf(gateway.authenticate(old.api_key, { now: Date.now() + 6000 }))).to.equal('expired_api_key');
     });
 
-    it('gives one successor however many ask at once', async () => {
+    it('creates one successor under concurrent requests', async () => {
       const body = { id: (await create()).api_key_info.id, overlap_seconds: 60 };
       const answers = await Promise.all(
         Array.from({ length: 10 }, () => gateway.request('POST', ROTATE, { bearer: ANN, body })),
@@ -291,7 +291,7 @@ describe('the routes of API keys', () => {
       expect((await gateway.request('POST', ROTATE, { bearer: ANN, body })).body.error.code).to.equal('conflict');
     });
 
-    it('gives a narrower token no key that is wider than the token', async () => {
+    it('creates no key with more rights than its token', async () => {
       const { api_key_info } = await create(ANN, { rpm: 100 });
       const bearer = 'token:ann:{"rpm":5}';
       const answer = await gateway.request('POST', ROTATE, { bearer, body: { id: api_key_info.id } });
@@ -307,7 +307,7 @@ describe('the routes of API keys', () => {
   });
 
   describe('between two users', () => {
-    it('answers the same to somebody else’s id as to one that never was', async () => {
+    it('responds to another user’s id as to an unknown one', async () => {
       const { id } = (await create(ANN)).api_key_info;
       for (const strange of [id, `tg_${id}`, 'AAAAAAAAAAAA', 'nonsense', '%', '../x']) {
         const requests = [
@@ -331,7 +331,7 @@ describe('the routes of API keys', () => {
       expect(await ids(BOB)).to.deep.equal([bob.api_key_info.id]);
     });
 
-    it('tells users apart whose names differ by case, form or a wildcard only', async () => {
+    it('distinguishes users whose names differ only by case, form or a wildcard', async () => {
       const names = ['ann', 'Ann', 'ANN', 'an%', 'an_', 'e\u0301', '\u00e9', 'a/b', 'a b', '__proto__'];
       for (const name of names) await create(`token:${name}`, { name });
       for (const name of names) {
@@ -351,7 +351,7 @@ describe('the routes of API keys', () => {
       ['POST', ROTATE],
     ] as const;
     for (const [method, path] of ROUTES) {
-      it(`takes no API key for ${method} ${path}`, async () => {
+      it(`accepts no API key for ${method} ${path}`, async () => {
         const { api_key } = await create();
         expect((await gateway.request(method, path, { bearer: api_key })).status).to.equal(401);
       });

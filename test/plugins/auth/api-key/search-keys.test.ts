@@ -19,8 +19,8 @@ function work(ms: number): void {
   }
 }
 
-describe('keys that are looked for', () => {
-  it('end a page once that has taken its share of CPU, and go on behind what was looked at (E27)', async () => {
+describe('a search for keys', () => {
+  it('ends a page once it has used its share of CPU, and continues after it (E27)', async () => {
     let lists = 0;
     const list = async (
       _user: string | undefined,

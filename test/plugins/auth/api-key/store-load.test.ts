@@ -67,7 +67,7 @@ describe('API keys of a user who has many', () => {
     expect((await gateway.request('GET', KEYS, { bearer })).body.data).to.have.lengthOf(5);
   });
 
-  it('are deleted, and as many may be made of ten that are asked for at once', async () => {
+  it('are deleted, and the same number may be created of ten concurrent requests', async () => {
     const { store } = await openCounted();
     const gateway = await startKeys(store, { maxKeysPerUser: 5 });
     const made = [];

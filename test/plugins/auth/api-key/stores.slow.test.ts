@@ -59,7 +59,7 @@ function testTwoNodes(open: () => Promise<Store>): void {
     expect(await codeOf(two.authenticate(api_key, { now: now + 5000 }))).to.equal('revoked_api_key');
   });
 
-  it('lose none of twenty changes that operators make on both at once', async () => {
+  it('lose none of twenty concurrent changes on both', async () => {
     const { api_key, api_key_info } = await create(one);
     const options = ['name', 'rpm', 'tpm', 'budget'];
     await Promise.all(
@@ -90,7 +90,7 @@ function testTwoNodes(open: () => Promise<Store>): void {
     expect(await two.authenticate(api_key, { now: now + 5000 })).to.include({ keyId: api_key_info.id });
   });
 
-  it('S12 give exactly as many keys as a user may have, to fifty who ask both at once', async () => {
+  it('S12 create exactly the maximum number of keys of a user for fifty concurrent requests to both', async () => {
     const asked = Array.from({ length: 50 }, (_, at) => (at % 2 === 0 ? one : two).request('POST', CREATE, { bearer }));
     const answers = await Promise.all(asked);
     expect(answers.filter(({ status }) => status === 200)).to.have.lengthOf(5);
@@ -100,7 +100,7 @@ function testTwoNodes(open: () => Promise<Store>): void {
     expect(data.map((key: { id: string }) => key.id)).to.have.members(made);
   });
 
-  it('give one successor to a key that both rotate', async () => {
+  it('create one successor for a key that both rotate', async () => {
     const body = { id: (await create()).api_key_info.id, overlap_seconds: 60 };
     const answers = await Promise.all([one, two, one, two].map((by) => by.request('POST', ROTATE, { bearer, body })));
     expect(answers.filter(({ status }) => status === 200)).to.have.lengthOf(1);
@@ -121,7 +121,7 @@ function testTwoNodes(open: () => Promise<Store>): void {
     }
   });
 
-  it('tell of each other’s use of a key', async () => {
+  it('show each other’s use of a key', async () => {
     const { api_key } = await create(one);
     await two.authenticate(api_key);
     await eventually(async () => {
@@ -183,7 +183,7 @@ function testOutages(start: () => Promise<TestServer>, open: (url: string) => Pr
     await works();
   });
 
-  it('S03 answers 503 while the server hangs, makes nothing then, and works when it goes on', async () => {
+  it('S03 returns 503 while the server hangs, creates nothing, and recovers with it', async () => {
     server.freeze();
     const answer = await gateway.request('POST', CREATE, { bearer: 'token:bob' });
     expect(answer.body.error.code).to.equal('store_unavailable');
@@ -234,7 +234,7 @@ describeWith('API keys on redis', { 'redis-server': REDIS_SERVER }, function (th
       await store.close();
     });
   });
-  describe('while it is away', () =>
+  describe('while it is unavailable', () =>
     testOutages(
       () => startRedisServer(),
       (url) => openRedis({ url, timeoutMs: TIMEOUT_MS }),
@@ -250,7 +250,7 @@ describeWith('API keys on postgres', { postgres: POSTGRES, initdb: INITDB }, fun
     after(() => server?.close());
     testTwoNodes(() => openPostgres({ url: server.url, timeoutMs: PATIENT_MS }));
   });
-  describe('while it is away', () => {
+  describe('while it is unavailable', () => {
     testOutages(
       () => startPostgresServer(),
       (url) => openPostgres({ url, timeoutMs: TIMEOUT_MS }),

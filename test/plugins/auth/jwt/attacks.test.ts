@@ -73,7 +73,7 @@ describe('attacks on tokens', () => {
     expect(cases.map(({ id }) => id)).to.deep.equal(COVERED);
   });
 
-  it('takes the good tokens that the attacks start from', async () => {
+  it('accepts the valid tokens that the attacks start from', async () => {
     expect(await gateway.authenticate(await signer.sign())).to.include({ userId: 'ann', credential: 'token' });
     expect(await shared.authenticate(signShared(SHARED_SECRET))).to.include({ userId: 'ann' });
   });
@@ -95,7 +95,7 @@ describe('attacks on tokens', () => {
     }
   });
 
-  it('J05 refuses keys that the token brings or points to, and asks nobody for them', async () => {
+  it('J05 refuses keys in the token or at its URLs, and requests none of them', async () => {
     const attacker = await createSigner('evil');
     const asked: string[] = [];
     const server = await listen((url) => asked.push(url));
@@ -137,7 +137,7 @@ describe('attacks on tokens', () => {
     return `${header}.${payload}.${signature.toString('base64url')}`;
   };
 
-  it('J08 refuses critical extensions that nobody understands', async () => {
+  it('J08 refuses unknown critical extensions', async () => {
     const header = { alg: 'RS256', kid: 'one', crit: ['x'], x: 1 };
     await expectRefused(signRaw(signer, header, JSON.stringify(goodClaims())));
   });
@@ -195,7 +195,7 @@ describe('attacks on tokens', () => {
   }
 
   for (const typ of ['at+jwt', 'AT+JWT', 'application/at+jwt', 'JWT', undefined]) {
-    it(`J13 takes the type ${typ}`, async () => {
+    it(`J13 accepts the type ${typ}`, async () => {
       expect(await gateway.authenticate(await signer.sign({}, { typ }))).to.include({ userId: 'ann' });
     });
   }
@@ -204,7 +204,7 @@ describe('attacks on tokens', () => {
     it(`J13 refuses an ID token, which has the nonce of a sign-in, of the type ${typ}`, async () =>
       expectRefused(await signer.sign({ nonce: 'n-0S6_WzA2Mj' }, { typ })));
 
-  it('J13 takes an access token of Keycloak, which repeats the nonce', async () => {
+  it('J13 accepts an access token of Keycloak, which repeats the nonce', async () => {
     const token = await signer.sign({ nonce: 'n-0S6_WzA2Mj', typ: 'Bearer' }, { typ: 'JWT' });
     expect(await gateway.authenticate(token)).to.include({ userId: 'ann' });
   });
@@ -217,7 +217,7 @@ describe('attacks on tokens', () => {
     expect(users).to.deep.equal(subjects);
   });
 
-  it('J16 gives no permission for words that are not the permission', async () => {
+  it('J16 grants no permission for other values', async () => {
     for (const scope of ['', 'keys', 'keys:writeall', 'keys:write,other', 'KEYS:WRITE', 'admin', '*', undefined]) {
       const bearer = await signer.sign({ scope });
       const answer = await gateway.request('POST', '/api/core/api_keys/create', { bearer });
@@ -290,7 +290,7 @@ describe('attacks on tokens', () => {
     expect(await mixed.authenticate(await signer.sign({}, { kid: undefined }))).to.include({ userId: 'ann' });
   });
 
-  it('J24 takes an algorithm only for a key of its kind', async () => {
+  it('J24 accepts an algorithm only for a key of its kind', async () => {
     const elliptic = await createSigner('curve', 'ES256');
     await expectRefused(await elliptic.sign({}, { kid: 'one' }));
     const { privateKey, publicKey } = await generateKeyPair('ES256', { extractable: true });

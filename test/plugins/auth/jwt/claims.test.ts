@@ -7,8 +7,8 @@ import { jwtConfig } from './jwt-config.ts';
 const read = (payload: object, config: Partial<JwtConfig> = {}): Principal =>
   toPrincipal({ sub: 'ann', ...payload }, jwtConfig(config));
 
-describe('what a token says', () => {
-  it('is who, on their own account, with no limit and no permission, when it says no more', () => {
+describe('the claims of a token', () => {
+  it('are the user, on their own account, with no limit and no permission, by default', () => {
     expect(read({})).to.deep.equal({ credential: 'token', userId: 'ann', account: 'ann', permissions: [] });
   });
 
@@ -32,7 +32,7 @@ describe('what a token says', () => {
     [{ other: 'keys:write' }, false],
   ];
   for (const [payload, allowed] of PERMISSIONS) {
-    it(`${allowed ? 'gives' : 'does not give'} the permission with ${JSON.stringify(payload)}`, () => {
+    it(`${allowed ? 'grant' : 'do not grant'} the permission with ${JSON.stringify(payload)}`, () => {
       expect(read(payload).permissions?.includes('keys:write')).to.equal(allowed);
     });
   }
@@ -48,7 +48,7 @@ describe('what a token says', () => {
         expect(read(payload, config)).not.to.have.any.keys('isAdmin', 'scopes');
   });
 
-  it('makes an operator by the named words in the named claims, and by these alone', () => {
+  it('make an operator only by the named values in the named claims', () => {
     const config: Partial<JwtConfig> = {
       roleClaims: ['groups', 'realm_access.roles'],
       roles: { ops: 'admin', finance: 'billing', scraper: ['metrics:read'] },
@@ -67,18 +67,18 @@ describe('what a token says', () => {
       expect(read(payload, config)).not.to.have.any.keys('isAdmin', 'scopes');
   });
 
-  it('gives the permission by a path into a claim, when told to look there', () => {
+  it('grant the permission by a path into a claim, if configured', () => {
     const config = { permissionClaims: ['realm_access.roles'] };
     expect(read({ realm_access: { roles: ['keys:write'] } }, config).permissions).to.deep.equal(['keys:write']);
   });
 
-  it('gives the permission by the configured word, and by that alone', () => {
+  it('grant the permission only by the configured value', () => {
     const config = { permission: 'tollgate-admin' };
     expect(read({ roles: ['tollgate-admin'] }, config).permissions).to.deep.equal(['tollgate-admin', 'keys:write']);
     expect(read({ roles: ['keys:write', 'x'] }, config).permissions).to.deep.equal(['x']);
   });
 
-  it('is looked up in own claims only', () => {
+  it('are read only from own properties', () => {
     const config = {
       permissionClaims: ['constructor.name', '__proto__', 'toString'],
       claims: { user: 'sub', plan: 'constructor.name' },
@@ -92,7 +92,7 @@ describe('what a token says', () => {
     expect(read(payload, { claims: { user: 'sub', plan: 'a.b' } }).plan).to.equal('name');
   });
 
-  it('limits what keys may have', () => {
+  it('limit the rights of keys', () => {
     const claims = { user: 'sub', models: 'm', providers: 'p', server_tools: 's', rpm: 'r', tpm: 't', budget_usd: 'b' };
     const payload = { m: 'fast smart', p: ['openai'], s: 'mcp web_search', r: 5, t: 6, b: '2.50' };
     expect(read(payload, { claims })).to.deep.include({

@@ -60,7 +60,7 @@ describe('reading keys from a provider', () => {
     expect(await faultOf(load({ issuer: `${tenant}/` }))).to.match(/belongs to the issuer/);
   });
 
-  it('asks for nothing but the keys when it is told where they are', async () => {
+  it('requests only the keys if their URL is configured', async () => {
     expect(await load({ jwksUri: `${issuer}/keys` })).to.deep.equal(keys);
     expect(asked).to.deep.equal(['/keys']);
   });
@@ -132,7 +132,7 @@ describe('reading keys from a provider', () => {
     });
   }
 
-  it('refuses what is not JSON in UTF-8', async () => {
+  it('refuses anything but JSON in UTF-8', async () => {
     for (const bytes of [Buffer.from('<html>'), Buffer.from([0x7b, 0xff, 0x7d]), Buffer.alloc(0)]) {
       paths['/keys'] = (_request, response) => void response.end(bytes);
       expect(await faultOf(load())).to.match(/is not JSON|TypeError/);

@@ -34,7 +34,7 @@ describe('tokens of a real OpenID provider', () => {
     return gateway;
   };
 
-  it('let a user make, list, use, rotate and delete a key', async () => {
+  it('let a user create, list, use, rotate and delete a key', async () => {
     const gateway = await start();
     const bearer = await provider.token('ann');
     const { api_key, api_key_info } = (await gateway.request('POST', CREATE, { bearer })).body;
@@ -48,7 +48,7 @@ describe('tokens of a real OpenID provider', () => {
     expect(await gateway.authenticate(rotated.api_key)).to.include({ userId: 'ann' });
   });
 
-  it('say who, on which account, with which plan and limits', async () => {
+  it('contain user, account, plan and limits', async () => {
     const claims = { plan: 'plan', account: 'https://acme.example/account', rpm: 'limits.rpm' };
     const principal = await (await start({ claims, userPrefix: 'idp:' })).authenticate(await provider.token('ann'));
     expect(principal).to.deep.equal({
@@ -80,7 +80,7 @@ describe('tokens of a real OpenID provider', () => {
     expect((await (await start()).request('POST', CREATE, { bearer })).body.error.code).to.equal('permission_denied');
   });
 
-  it('give the permission by the word that the configuration names', async () => {
+  it('grant the permission by the configured value', async () => {
     const gateway = await start({ permission: 'keys:read' });
     const answers = await Promise.all(
       ['keys:read', 'keys:write'].map(async (scope) =>
@@ -96,14 +96,14 @@ describe('tokens of a real OpenID provider', () => {
     );
   });
 
-  it('are not looked for in x-api-key', async () => {
+  it('are not read from x-api-key', async () => {
     const gateway = await start();
     expect(await codeOf(gateway.authenticate(await provider.token('ann'), { bearer: false }))).to.equal(
       'invalid_api_key',
     );
   });
 
-  it('make the keys be fetched once, however many come at once', async () => {
+  it('cause one fetch of the keys for concurrent requests', async () => {
     const gateway = await setUpPlugins(await openMemory(), [
       { plugin: jwt, config: { issuer: provider.issuer, audience: AUDIENCE } },
     ]);
@@ -112,7 +112,7 @@ describe('tokens of a real OpenID provider', () => {
     expect(provider.requests.filter((path) => path.startsWith('/jwks'))).to.have.lengthOf(1);
   });
 
-  it('serve two issuers beside each other, and take none for the other', async () => {
+  it('support two issuers at the same time, without confusing them', async () => {
     const other = await startOpenIdProvider({ users: { ann: {} }, audience: AUDIENCE });
     try {
       const gateway = await setUpPlugins(await openMemory(), [
@@ -126,7 +126,7 @@ describe('tokens of a real OpenID provider', () => {
     }
   });
 
-  it('do not keep the gateway from starting while the provider is away', async () => {
+  it('do not keep the gateway from starting while the provider is unavailable', async () => {
     await provider.goAway();
     const gateway = await start();
     // The keys are fetched concurrently with the start: the provider is back only after the fetch has failed.
@@ -173,7 +173,7 @@ describe('tokens of a real OpenID provider', () => {
       return (await createSigner('strange')).sign({ iss: provider.issuer });
     };
 
-    it('are taken under known keys while the provider is away, for an hour', async () => {
+    it('are accepted with known keys while the provider is unavailable, for an hour', async () => {
       const tokens = await Promise.all([1, 2, 3].map(() => provider.token('ann')));
       const [first = '', second = '', third = ''] = tokens;
       expect(await verify(first)).to.include({ userId: 'ann' });
@@ -187,7 +187,7 @@ describe('tokens of a real OpenID provider', () => {
       expect(await verify(third)).to.include({ userId: 'ann' });
     });
 
-    it('are neither refused nor taken when their key may be new and the provider is away', async () => {
+    it('are neither rejected nor accepted when their key may be new and the provider is unavailable', async () => {
       expect(await verify(await provider.token('ann'))).to.include({ userId: 'ann' });
       await provider.rotateKeys();
       const token = await provider.token('bob');

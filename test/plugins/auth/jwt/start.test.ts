@@ -81,14 +81,14 @@ describe('the start of the jwt plugin', () => {
   }
 
   for (const jwksFile of ['set.json', 'one.json', 'key.pem']) {
-    it(`reads public keys from ${jwksFile}, beside the configuration`, async () => {
+    it(`reads public keys from ${jwksFile}, in the folder of the configuration`, async () => {
       const gateway = await start({ ...GOOD, jwksFile });
       const header = jwksFile === 'key.pem' ? { kid: undefined } : {};
       expect(await gateway.authenticate(await signer.sign({}, header))).to.include({ userId: 'ann' });
     });
   }
 
-  it('takes several audiences, of which a token names one', async () => {
+  it('accepts several audiences, of which a token names one', async () => {
     const gateway = await start({ ...GOOD, audience: ['a', 'b'], otherAudiences: ['userinfo'], jwksFile: 'set.json' });
     for (const aud of ['a', 'b', ['a'], ['b', 'userinfo']]) {
       expect(await gateway.authenticate(await signer.sign({ aud }))).to.include({ userId: 'ann' });
@@ -108,7 +108,7 @@ describe('the start of the jwt plugin', () => {
     expect(await gateway.authenticate(bare).catch((error) => error.code)).to.equal('invalid_token');
   });
 
-  it('takes one type only when told to', async () => {
+  it('accepts only one type if configured', async () => {
     const gateway = await start({ ...GOOD, typ: 'at+jwt', jwksFile: 'set.json' });
     expect(await gateway.authenticate(await signer.sign({}, { typ: 'application/at+jwt' }))).to.include({
       userId: 'ann',
@@ -128,7 +128,7 @@ describe('the start of the jwt plugin', () => {
   });
 
   for (const alg of ['ES256', 'EdDSA', 'PS256', 'ES512']) {
-    it(`takes signatures of ${alg}`, async () => {
+    it(`accepts signatures of ${alg}`, async () => {
       const elliptic = await createSigner(alg, alg);
       await writeFile(join(folder, `${alg}.json`), JSON.stringify(elliptic.publicJwk));
       const gateway = await start({ ...GOOD, jwksFile: `${alg}.json` });
@@ -136,7 +136,7 @@ describe('the start of the jwt plugin', () => {
     });
   }
 
-  it('takes HS384 of a secret that is long enough', async () => {
+  it('accepts HS384 with a long enough secret', async () => {
     const secret = `${SECRET}-qN8vR2xT5w`;
     const gateway = await start({ ...GOOD, secret, algorithms: ['HS384'] });
     expect(await gateway.authenticate(signShared(secret, {}, { alg: 'HS384' }, 'sha384'))).to.include({

@@ -65,7 +65,7 @@ describe('the keys of an identity provider', () => {
     expect(loads).to.equal(2);
   });
 
-  it('are read again after ten minutes, without anybody waiting', async () => {
+  it('are read again after ten minutes, without delaying a request', async () => {
     await find('one');
     published = [two];
     nowMs += 600_000;
@@ -85,7 +85,7 @@ describe('the keys of an identity provider', () => {
     expect(await outcome('one')).to.equal('store_unavailable');
   });
 
-  it('are asked for once in five seconds while they cannot be read', async () => {
+  it('are requested once in five seconds while they are unavailable', async () => {
     down = true;
     for (let i = 0; i < 100; i += 1) expect(await outcome('one')).to.equal('store_unavailable');
     expect(loads).to.equal(1);
@@ -102,7 +102,7 @@ describe('the keys of an identity provider', () => {
     expect(await outcome('one')).to.equal('found');
   });
 
-  it('say why they cannot be read when asked to be read now', async () => {
+  it('report why they are unavailable on an explicit read', async () => {
     down = true;
     expect(await source.refresh().catch((error) => error.message)).to.equal('the provider is away');
     expect(await codeOf(find('one') as Promise<unknown>)).to.equal('store_unavailable');

@@ -46,12 +46,12 @@ describe('signing in as each kind of client of a real OpenID provider', () => {
     expect(await signIn()).to.include({ status: 200, user_id: 'ann' });
   });
 
-  it('works without a secret, by PKCE alone', async () => {
+  it('works without a secret, with PKCE only', async () => {
     await start({ clientId: 'public' });
     expect(await signIn()).to.deep.include({ status: 200, user_id: 'ann', roles: ['admin'] });
   });
 
-  it('finds roles at the userinfo endpoint where the ID token has none', async () => {
+  it('finds roles at the userinfo endpoint if the ID token has none', async () => {
     await start({ clientId: 'gateway', clientSecret: CLIENT_SECRET }, true);
     expect(await signIn()).to.deep.include({ status: 200, roles: ['admin'] });
     expect(people.requests).to.include('GET /me');
@@ -63,7 +63,7 @@ describe('signing in as each kind of client of a real OpenID provider', () => {
     expect(await signIn()).to.deep.include({ status: 200, user_id: 'idp:ann', roles: ['ops'] });
   });
 
-  it('tells the operator’s mistake from a person’s where the secret is wrong', async () => {
+  it('distinguishes an operator’s error from a person’s if the secret is wrong', async () => {
     await start({ clientId: 'gateway', clientSecret: 'another secret' });
     const { status, text } = await signIn();
     expect(status).to.equal(503);
@@ -71,7 +71,7 @@ describe('signing in as each kind of client of a real OpenID provider', () => {
     expect(gateway.logText()).to.include('invalid_client').and.not.to.include('another secret');
   });
 
-  it('is over where the provider goes away meanwhile, with one error', async () => {
+  it('fails with one error if the provider becomes unavailable', async () => {
     await start({ clientId: 'gateway', clientSecret: CLIENT_SECRET });
     const browser = openBrowser();
     const { url } = await browser.visit(`${origin}${ADMIN}/login`, ({ pathname }) => pathname.endsWith('/callback'));
@@ -81,7 +81,7 @@ describe('signing in as each kind of client of a real OpenID provider', () => {
     people.stop = async () => undefined;
   });
 
-  it('sets Secure cookies with the prefix __Host- where browsers come by https, through a proxy', async () => {
+  it('sets Secure cookies with the prefix __Host- if browsers use https, through a proxy', async () => {
     await start({ clientId: 'gateway', clientSecret: CLIENT_SECRET, publicUrl: `https://127.0.0.1:${port}` });
     const browser = openBrowser();
     const { url } = await browser.visit(`${origin}${ADMIN}/login`, ({ pathname }) => pathname.endsWith('/callback'));

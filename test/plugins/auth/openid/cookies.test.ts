@@ -10,7 +10,7 @@ describe('the cookies of a session', () => {
     expect(header).to.equal(`__Host-tollgate-session=${VALUE}; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=60`);
   });
 
-  it('go to the admin API alone on plain http', () => {
+  it('are limited to the admin API on plain http', () => {
     const header = createCookies(false).session.write(VALUE, 60_000);
     expect(header).to.equal(`tollgate-session=${VALUE}; Path=/api/core/admin; HttpOnly; SameSite=Lax; Max-Age=60`);
   });
@@ -25,7 +25,7 @@ describe('the cookies of a session', () => {
     expect(session.read(`a=b; __Host-tollgate-session=${VALUE}; c=d`)).to.equal(VALUE);
   });
 
-  it('are looked at only in the shape that they have', () => {
+  it('are read only in their own format', () => {
     const { session } = createCookies(false);
     for (const value of ['', 'a', `${VALUE}a`, `"${VALUE}"`, '../../x', VALUE.replace('a', 'ä')])
       expect(session.read(`tollgate-session=${value}`), value).to.equal(undefined);

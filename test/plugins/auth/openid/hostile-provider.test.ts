@@ -84,7 +84,7 @@ describe('signing in at a provider that is hostile, broken or down', () => {
       provider.give(await provider.signer.sign({ ...provider.claims(nonce), ...claims }, { ...JWT, ...header })),
     );
 
-  it('works where the provider does as it should, and tells it the verifier of the challenge and the secret', async () => {
+  it('succeeds with a correct provider, which receives the verifier of the challenge and the secret', async () => {
     const { status, isIn, asked } = await withToken({});
     expect([status, isIn]).to.deep.equal([302, true]);
     const [form] = provider.forms;
@@ -141,7 +141,7 @@ describe('signing in at a provider that is hostile, broken or down', () => {
     }
   });
 
-  it('refuses userinfo of somebody else, and takes roles from that of the person', async () => {
+  it('refuses userinfo of another person, and takes roles from that of the person', async () => {
     const bare = (nonce: string) => provider.signer.sign({ ...provider.claims(nonce), roles: undefined }, JWT);
     for (const [sub, expected] of [
       ['bob', { status: 401, isIn: false }],
@@ -155,17 +155,17 @@ describe('signing in at a provider that is hostile, broken or down', () => {
     }
   });
 
-  it('does not let userinfo make an operator of whom the ID token says is none', async () => {
+  it('does not make an operator by userinfo if the ID token denies it', async () => {
     provider.paths.set('/userinfo', json({ sub: 'ann', roles: ['admin'] }));
     expect(await withToken({ roles: [] })).to.include({ code: 'permission_denied', isIn: false });
   });
 
-  it('takes no role out of what must be a list of words or a text', async () => {
+  it('reads no role from a value that is neither a list of texts nor a text', async () => {
     for (const roles of [{ admin: true }, [['admin']], 1, [1, 'admin'], true, ['administrator'], 'nonadmin'])
       expect(await withToken({ roles }), JSON.stringify(roles)).to.include({ code: 'permission_denied', isIn: false });
   });
 
-  it('tells error responses of the provider apart, and shows none of its words', async () => {
+  it('distinguishes error responses of the provider, and shows none of its texts', async () => {
     const told = { error_description: '<script>alert(1)</script>', error_uri: 'https://evil.example' };
     const codes: Readonly<Record<string, string>> = {
       access_denied: 'permission_denied',
@@ -188,7 +188,7 @@ describe('signing in at a provider that is hostile, broken or down', () => {
     expect((await bodyOf(response)).error.code).to.equal('invalid_request');
   });
 
-  it('tells the token endpoint’s refusals apart: of the code, of the client, and what is no answer', async () => {
+  it('distinguishes the token endpoint’s refusals: of the code, of the client, and invalid responses', async () => {
     const cases: readonly (readonly [string, Parameters<typeof provider.paths.set>[1]])[] = [
       ['invalid_token', json({ error: 'invalid_grant' }, 400)],
       ['feature_disabled', json({ error: 'invalid_client' }, 401)],
@@ -209,7 +209,7 @@ describe('signing in at a provider that is hostile, broken or down', () => {
     }
   });
 
-  it('never follows a redirect of the provider, where the code and the secret would go along', async () => {
+  it('never follows a redirect of the provider, because the code and the secret would be sent along', async () => {
     let isReached = false;
     provider.paths.set('/elsewhere', (response) => {
       isReached = true;
@@ -233,7 +233,7 @@ describe('signing in at a provider that is hostile, broken or down', () => {
       'leads browsers over plain http to another machine': { authorization_endpoint: 'http://idp.example/auth' },
     };
     for (const [name, more] of Object.entries(DOCUMENTS))
-      it(`${name} lets nobody sign in, with one error that says so`, async () => {
+      it(`${name} allows no sign-in, with a clear error`, async () => {
         provider.discover(more);
         const options = readOptions({ ...CONFIG, issuer: provider.issuer });
         const asked = createIdentityProvider({ options, onFailure: () => undefined, now: () => 0 });
@@ -241,7 +241,7 @@ describe('signing in at a provider that is hostile, broken or down', () => {
         expect(await codeOf(asked.loginUrl(secrets))).to.equal('store_unavailable');
       });
 
-    it('says that responses name their issuer makes one without it be refused', async () => {
+    it('announces an issuer in responses causes a refusal of one without it', async () => {
       await restart();
       provider.discover({ authorization_response_iss_parameter_supported: true });
       const give = async (nonce: string) => provider.give(await provider.signer.sign(provider.claims(nonce), JWT));
@@ -251,14 +251,14 @@ describe('signing in at a provider that is hostile, broken or down', () => {
       expect(await signIn(give, { code: 'c', iss: provider.issuer })).to.include({ status: 302, isIn: true });
     });
 
-    it('takes the secret in the form alone gets it there', async () => {
+    it('accepts the secret only in the form receives it there', async () => {
       await restart();
       provider.discover({ token_endpoint_auth_methods_supported: ['client_secret_post'] });
       expect(await withToken({})).to.include({ isIn: true });
       expect(provider.forms[0]?.get('client_secret')).to.equal('a&b c');
     });
 
-    it('cannot be had lets nobody sign in, while keys and the gateway work', async () => {
+    it('is unavailable allows no sign-in, while keys and the gateway work', async () => {
       await restart();
       provider.paths.delete('/.well-known/openid-configuration');
       const { status, message } = await signIn(() => undefined);

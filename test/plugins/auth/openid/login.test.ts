@@ -66,7 +66,7 @@ describe('signing in with a browser at a real OpenID provider', () => {
   };
   const idOf = (by = browser) => /tollgate-session=([^;]+)/.exec(by.cookies(`${origin}${ADMIN}/`))?.[1];
 
-  it('leads there, back, and to the session, which says who, as what and until when', async () => {
+  it('redirects there, back, and to the session, with identity, role and expiry', async () => {
     const { status, text, trail } = await signIn();
     expect(status).to.equal(200);
     expect(trail.map(({ origin: at }) => at)).to.include(people.issuer);
@@ -77,7 +77,7 @@ describe('signing in with a browser at a real OpenID provider', () => {
     expect(Date.parse(body.idle_at)).to.be.below(Date.parse(body.ends_at));
   });
 
-  it('asks with a code challenge, a state and a nonce of its own each time', async () => {
+  it('sends a new code challenge, state and nonce each time', async () => {
     const asked = await Promise.all(
       [1, 2].map(async () => {
         const { url } = await openBrowser().visit(`${origin}${ADMIN}/login`, ({ host }) =>
@@ -96,7 +96,7 @@ describe('signing in with a browser at a real OpenID provider', () => {
     }
   });
 
-  it('leads to the path that was asked for', async () => {
+  it('redirects to the requested path', async () => {
     const { url } = await signIn('/livez?from=login');
     expect(url.href).to.equal(`${origin}/livez?from=login`);
   });
@@ -115,7 +115,7 @@ describe('signing in with a browser at a real OpenID provider', () => {
     expect(browser.cookies(`${origin}/v1/models`)).not.to.include('tollgate-session');
   });
 
-  it('lets an operator work on the admin API, and writes down that it was by the console', async () => {
+  it('lets an operator use the admin API, which is audited as the console', async () => {
     await signIn();
     const headers = { origin, 'content-type': 'application/json' };
     const blocked = await browser.send(`${origin}${ADMIN}/users/zoe/block`, { method: 'POST', headers, body: '{}' });
@@ -140,7 +140,7 @@ describe('signing in with a browser at a real OpenID provider', () => {
     }
   });
 
-  it('refuses changes that do not come from a page of this gateway', async () => {
+  it('refuses changes from other sites’ pages', async () => {
     await signIn();
     const hostile: Record<string, string>[] = [
       {},
@@ -186,7 +186,7 @@ describe('signing in with a browser at a real OpenID provider', () => {
     expect(data[0]?.actor).to.deep.include({ via: 'console', user_id: 'ann' });
   });
 
-  it('gives a new id each time, whatever the browser had before, and ends the session before', async () => {
+  it('creates a new id each time, and ends the browser’s previous session', async () => {
     const planted = 'A'.repeat(43);
     browser.plant(`${origin}/`, `tollgate-session=${planted}; Path=/api/core/admin`);
     await signIn();
@@ -204,7 +204,7 @@ describe('signing in with a browser at a real OpenID provider', () => {
     expect((await bodyOf(response)).error.code).to.equal('ambiguous_credentials');
   });
 
-  it('tells a person without the role so in plain words, and a program as any error; the audit log has who it was (E47)', async () => {
+  it('explains a missing role to a person in plain text, and to a program as an error; the audit log has the identity (E47)', async () => {
     for (const person of ['bob', 'cleo']) {
       people.person = person;
       const visitor = openBrowser();
@@ -234,7 +234,7 @@ describe('signing in with a browser at a real OpenID provider', () => {
         .that.matches(/^\d+\./);
   });
 
-  it('tells a person who refused at the provider', async () => {
+  it('informs a person who refused at the provider', async () => {
     people.person = undefined;
     const { status, text } = await signIn();
     expect(status).to.equal(403);
@@ -250,7 +250,7 @@ describe('signing in with a browser at a real OpenID provider', () => {
     }
   });
 
-  it('refuses the way back in another browser: nobody is signed in as somebody else', async () => {
+  it('refuses the callback in another browser, so that no person is signed in as another', async () => {
     const attacker = openBrowser();
     const { url } = await stopAtCallback(attacker);
     // With and without a sign-in of the victim in progress.
@@ -263,7 +263,7 @@ describe('signing in with a browser at a real OpenID provider', () => {
     }
   });
 
-  it('takes the way back once', async () => {
+  it('accepts the callback once', async () => {
     const { url } = await stopAtCallback(browser);
     const cookie = browser.cookies(url.href);
     const codes = await Promise.all(
@@ -282,7 +282,7 @@ describe('signing in with a browser at a real OpenID provider', () => {
     expect([status, text.includes('not valid here')]).to.deep.equal([401, true]);
   });
 
-  it('refuses a changed state, a missing one, one that came twice, and the name of another issuer', async () => {
+  it('refuses a changed state, a missing one, a repeated one, and the name of another issuer', async () => {
     const change: Record<string, (url: URL) => void> = {
       400: ({ searchParams }) => searchParams.set('state', 'A'.repeat(43)),
       '400 missing': ({ searchParams }) => searchParams.delete('state'),
@@ -320,7 +320,7 @@ describe('signing in with a browser at a real OpenID provider', () => {
       Date.now = now;
     });
 
-    it('gives the browser another id, and the one before is soon good for nothing', async () => {
+    it('gives the browser a new id, and the previous one soon expires', async () => {
       await signIn();
       const first = idOf();
       expect((await session()).status).to.equal(200);
@@ -335,7 +335,7 @@ describe('signing in with a browser at a real OpenID provider', () => {
       expect((await session()).status).to.equal(200);
     });
 
-    it('gives another id beside an error too, and ends when nobody comes', async () => {
+    it('gives a new id with an error too, and ends without requests', async () => {
       await signIn();
       const first = idOf();
       laterMs = 20 * 60_000;
@@ -346,7 +346,7 @@ describe('signing in with a browser at a real OpenID provider', () => {
       expect([status, body.error.code]).to.deep.equal([401, 'invalid_token']);
     });
 
-    it('does not let a sign-in be finished later than ten minutes after it began', async () => {
+    it('expires an unfinished sign-in after ten minutes', async () => {
       const { url } = await stopAtCallback(browser);
       laterMs = 11 * 60_000;
       expect((await browser.visit(url)).status).to.equal(400);
@@ -360,7 +360,7 @@ describe('signing in with a browser at a real OpenID provider', () => {
     for (const secret of [idOf() ?? 'none', code, CLIENT_SECRET]) expect(log).not.to.include(secret);
   });
 
-  it('prefers a key that comes beside the cookie', async () => {
+  it('prefers a key sent together with the cookie', async () => {
     await signIn();
     const response = await browser.send(`${origin}${ADMIN}/session`, {
       headers: { authorization: `Bearer ${gateway.key}` },
@@ -368,7 +368,7 @@ describe('signing in with a browser at a real OpenID provider', () => {
     expect(response.status).to.equal(403);
   });
 
-  it('is told in the OpenAPI document', async () => {
+  it('is in the OpenAPI document', async () => {
     const document = await bodyOf(await gateway.get('/openapi.json'));
     expect(document.components.securitySchemes.session).to.include({ in: 'cookie', name: 'tollgate-session' });
     expect(document.paths[`${ADMIN}/keys`].get.security).to.deep.include({ session: ['keys:read'] });

@@ -42,12 +42,12 @@ describe('a session of a person', () => {
     for (const text of new Set(stored.match(/[\w-]{43}/g))) expect(await isGood(start, text), text).to.equal(false);
   });
 
-  it('ends when no request comes for the idle time', async () => {
+  it('ends after the idle time', async () => {
     expect(await isGood(start + HOUR_MS / 2 - 1)).to.equal(true);
     expect(await isGood(start + HOUR_MS / 2)).to.equal(false);
   });
 
-  it('goes on while requests come, and ends at its absolute end all the same', async () => {
+  it('continues with requests, and ends at its absolute expiry all the same', async () => {
     let by = id;
     const end = start + 8 * HOUR_MS;
     for (let at = start; at < end; at += HOUR_MS / 4) {
@@ -71,7 +71,7 @@ describe('a session of a person', () => {
     expect(await isGood(at + OVERLAP_MS, newer?.id)).to.equal(true);
   });
 
-  it('gets one new id, however many requests come at once on however many nodes', async () => {
+  it('gets one new id under concurrent requests on several nodes', async () => {
     const nodes = [sessions, open(store), open(store)];
     const at = start + REPLACE_MS;
     const made = await Promise.all([...nodes, ...nodes, ...nodes].map((node) => node.renew(id, at, true)));
@@ -79,12 +79,12 @@ describe('a session of a person', () => {
     expect(await sessions.renew(id, at + 1, true), 'nor does the former one get another').to.equal(undefined);
   });
 
-  it('keeps its id where a new one could not reach the browser', async () => {
+  it('keeps its id if a new one could not reach the browser', async () => {
     expect(await sessions.renew(id, start + REPLACE_MS, false)).to.equal(undefined);
     expect(await isGood(start + REPLACE_MS + OVERLAP_MS)).to.equal(true);
   });
 
-  it('ends with all its ids, also those that come at the same time', async () => {
+  it('ends with all its ids, also simultaneous ones', async () => {
     const at = start + REPLACE_MS;
     for (let round = 0; round < 20; round += 1) {
       const one = await sessions.begin(ANN, start);
@@ -121,7 +121,7 @@ describe('a session of a person', () => {
     expect(await isGood(start)).to.equal(true);
   });
 
-  it('is booked in what the person keeps in the store: of more than a hundred those end that would end first', async () => {
+  it('counts towards the person’s stored data: of more than a hundred the oldest end first', async () => {
     const kept = store.kept('accounts');
     const [one, ids] = [await kept.bytes('ann'), [] as string[]];
     expect(one).to.be.greaterThan(0);
@@ -134,7 +134,7 @@ describe('a session of a person', () => {
     expect(await kept.bytes('ann')).to.be.below(101 * one);
   });
 
-  it('is refused in words where an account may keep no document of its size', async () => {
+  it('is refused with an explanation if an account may not store a document of its size', async () => {
     const small = { ...store, ...withKept(store, '1kb') };
     expect(await codeOf(open(small).begin(ANN, start))).to.equal('store_unavailable');
     const error = await open(small)

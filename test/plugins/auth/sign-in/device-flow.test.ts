@@ -103,7 +103,7 @@ describe('signing in with a program by the account of the company', () => {
   const chat = (token: string, model = 'fast') =>
     gateway.post('/v1/chat/completions', { model, messages: [{ role: 'user', content: 'Hi' }] }, bearer(token));
 
-  it('tells programs where to sign in, on its own origin', async () => {
+  it('returns the sign-in URL to programs, on its own origin', async () => {
     const body = await bodyOf(await fetch(`${origin}/.well-known/oauth-authorization-server`));
     expect(body).to.include({ issuer: origin, gateway_protocol_version: 1 });
     for (const name of ['device_authorization_endpoint', 'token_endpoint', 'revocation_endpoint'])
@@ -140,7 +140,7 @@ describe('signing in with a program by the account of the company', () => {
     );
   });
 
-  it('gives the tokens out once, and to the first of two polls that come together', async () => {
+  it('returns the tokens once, to the first of two concurrent polls', async () => {
     const begun = await begin();
     await approve(begun);
     const both = await Promise.all([poll(begun), poll(begun)]);
@@ -154,14 +154,14 @@ describe('signing in with a program by the account of the company', () => {
     expect(answers).to.deep.equal(['authorization_pending', 'slow_down']);
   });
 
-  it('tells the program that the person refused', async () => {
+  it('reports the person’s refusal to the program', async () => {
     const begun = await begin();
     const { text } = await signInOn(begun);
     await decide(begun, proofOf(text), 'refuse');
     expect((await poll(begun)).body.error).to.equal('access_denied');
   });
 
-  it('takes a code once, also of two people at once', async () => {
+  it('accepts a code once, also from two people concurrently', async () => {
     const begun = await begin();
     const other = openBrowser();
     const mine = proofOf((await signInOn(begun)).text);
@@ -193,7 +193,7 @@ describe('signing in with a program by the account of the company', () => {
     expect((await poll(begun)).body.error).to.equal('authorization_pending');
   });
 
-  it('does not let in who is in no group that may', async () => {
+  it('rejects a person without a permitted group', async () => {
     people.person = 'cleo';
     const begun = await begin();
     const { status, text } = await signInOn(begun);
@@ -201,7 +201,7 @@ describe('signing in with a program by the account of the company', () => {
     expect(text).to.include('no group').and.not.to.include('name="proof"');
   });
 
-  it('shows a page without scripts and frames, that escapes what programs call themselves', async () => {
+  it('shows a page without scripts and frames, that escapes programs’ names', async () => {
     const { body: begun } = await asked<Begun>('/oauth/device_authorization', {
       client_id: '<script>alert(1)</script>',
     });
@@ -213,7 +213,7 @@ describe('signing in with a program by the account of the company', () => {
     expect(text, 'a link alone approves nothing').not.to.include('name="proof"');
   });
 
-  it('takes a code as people type it, and says when there is none', async () => {
+  it('accepts a code as people type it, and reports an unknown one', async () => {
     const begun = await begin();
     const typed = begun.user_code.replace('-', ' ').toLowerCase();
     const found = await browser.visit(`${origin}/device?user_code=${encodeURIComponent(typed)}`);
@@ -223,7 +223,7 @@ describe('signing in with a program by the account of the company', () => {
     expect(unknown.text).to.include('not known');
   });
 
-  it('lets nobody try many codes', async () => {
+  it('limits attempts at codes', async () => {
     const guesser = openBrowser('192.0.2.1');
     const statuses = [];
     for (let attempt = 0; attempt < 31; attempt += 1)
@@ -243,7 +243,7 @@ describe('signing in with a program by the account of the company', () => {
     expect((await renew(second.refresh_token)).status, 'the newer one is good').to.equal(200);
   });
 
-  it('renews once for two that come together', async () => {
+  it('renews once for two concurrent requests', async () => {
     const { refresh_token } = await signIn();
     const both = await Promise.all([renew(refresh_token), renew(refresh_token)]);
     expect(both.map(({ status }) => status).sort()).to.deep.equal([200, 401]);
@@ -280,7 +280,7 @@ describe('signing in with a program by the account of the company', () => {
     expect(access_token).to.match(/^tg-access-/);
   });
 
-  it('gives the plan of the group, and its models', async () => {
+  it('grants the plan of the group, and its models', async () => {
     const idsOf = async (token: string) =>
       (await bodyOf(await gateway.get('/v1/models', bearer(token)))).data.map(({ id }: { id: string }) => id);
     const small = await idsOf((await signIn()).access_token);
@@ -311,7 +311,7 @@ describe('signing in with a program by the account of the company', () => {
     expect((await gateway.get('/managed/settings')).status, 'a key is no person').to.equal(404);
   });
 
-  it('refuses forms that are none', async () => {
+  it('refuses invalid forms', async () => {
     const sent = async (body: string, type = 'application/x-www-form-urlencoded') => {
       const response = await browser.send(`${origin}/oauth/token`, {
         method: 'POST',
@@ -331,7 +331,7 @@ describe('signing in with a program by the account of the company', () => {
     expect(await sent('')).to.deep.equal([400, 'invalid_request']);
   });
 
-  it('takes no refresh token as a credential, and no access token where operators are', async () => {
+  it('accepts no refresh token as a credential, and no access token on operators’ routes', async () => {
     const { access_token, refresh_token } = await signIn();
     expect((await chat(refresh_token)).status).to.equal(401);
     expect((await gateway.get('/api/core/admin/users', bearer(access_token))).status).to.equal(403);
@@ -340,7 +340,7 @@ describe('signing in with a program by the account of the company', () => {
     ]);
   });
 
-  it('writes down who signed in with what, and no token', async () => {
+  it('audits sign-ins with person and program, without tokens', async () => {
     const { access_token, refresh_token } = await signIn();
     const { data } = await gateway.command<{ data: readonly object[] }>('audit', '--subject', 'ann');
     const text = JSON.stringify(data);

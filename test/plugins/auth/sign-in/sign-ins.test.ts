@@ -73,7 +73,7 @@ describe('a program that a person signed in with', () => {
     expect(await isGood(start + HOUR_MS, tokens.access, openSignIns(store)), 'a clock ahead').to.equal(false);
   });
 
-  it('goes on by its refresh tokens, and ends at its absolute end all the same', async () => {
+  it('continues by refresh tokens, and ends at its absolute expiry all the same', async () => {
     let last = tokens;
     for (let at = start + HOUR_MS; at < start + 7 * DAY_MS; at += 12 * HOUR_MS)
       last = tokensOf(await signIns.refresh(last.refresh, at));
@@ -83,7 +83,7 @@ describe('a program that a person signed in with', () => {
     expect(await signIns.refresh(last.refresh, start + 7 * DAY_MS)).to.equal('unknown');
   });
 
-  it('ends when a refresh token comes again: somebody has a copy', async () => {
+  it('ends when a refresh token is reused, because it was copied', async () => {
     const stolen = tokens.refresh;
     const newer = tokensOf(await signIns.refresh(stolen, start));
     expect(await signIns.refresh(stolen, start + OVERLAP_MS - 1), 'two that share a file of tokens').to.equal('used');
@@ -93,14 +93,14 @@ describe('a program that a person signed in with', () => {
     expect(await signIns.refresh(newer.refresh, start + OVERLAP_MS)).to.equal('unknown');
   });
 
-  it('is renewed once, however many come at once on however many nodes', async () => {
+  it('is renewed once under concurrent requests on several nodes', async () => {
     const nodes = [signIns, openSignIns(store), openSignIns(store)];
     const came = await Promise.all([...nodes, ...nodes].map((node) => node.refresh(tokens.refresh, start)));
     expect(came.filter((each) => typeof each === 'object')).to.have.lengthOf(1);
     expect(new Set(came.filter((each) => typeof each === 'string'))).to.deep.equal(new Set(['used']));
   });
 
-  it('ends on every node within two seconds, and at once where it was ended', async () => {
+  it('ends on every node within two seconds, and immediately on the node that ended it', async () => {
     const other = openSignIns(store);
     expect(await isGood(start, tokens.access, other)).to.equal(true);
     await signIns.endByToken(tokens.access, start);
@@ -121,7 +121,7 @@ describe('a program that a person signed in with', () => {
     expect([await isGood(start), await isGood(start, other.access)].filter(Boolean)).to.have.lengthOf(1);
   });
 
-  it('asks before it looks an unknown token up, and not for one that was right here', async () => {
+  it('checks the limit before it looks up an unknown token, but not for a known one', async () => {
     let asked = 0;
     const count = (): void => {
       asked += 1;

@@ -30,7 +30,7 @@ describe('the native lane of the gemini dialect', () => {
     expect(JSON.stringify(patch(body)?.body)).to.equal(JSON.stringify(body));
   });
 
-  it('writes what hooks changed where the caller has it', () => {
+  it('writes hooks’ changes at the caller’s place', () => {
     const body = {
       contents: CONTENTS,
       generation_config: { max_output_tokens: 50, thinking_config: { include_thoughts: true } },
@@ -53,7 +53,7 @@ describe('the native lane of the gemini dialect', () => {
     });
   });
 
-  it('adds messages and tools of hooks at either end, and gives up on what cannot stand there', () => {
+  it('adds messages and tools of hooks at either end, and rejects others', () => {
     const body = { system_instruction: { parts: [{ text: 'Own' }] }, contents: CONTENTS };
     const tool: Tool = { type: 'function', function: { name: 'a', parameters: { type: 'object' } } };
     const sent = patch(body, (request) => ({
@@ -99,7 +99,7 @@ describe('the native lane of the gemini dialect', () => {
     });
   });
 
-  it('passes every event on as it came, as events or as one array', () => {
+  it('passes every event on unchanged, as events or as one array', () => {
     for (const query of [{ alt: 'sse' }, {}] as Record<string, string>[]) {
       const input = inputOf(dialect, { contents: CONTENTS }, { method: 'streamGenerateContent', query });
       const stream = dialect.native?.stream(contextOf(input, dialect.read(input).request));

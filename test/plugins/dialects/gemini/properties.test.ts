@@ -110,8 +110,8 @@ const content = fc.record(
   { requiredKeys: [] },
 );
 
-describe('a body that the schema takes', () => {
-  it('is read as a request that OpenAI’s schema takes, or refused as the caller’s', () => {
+describe('a body that is valid by the schema', () => {
+  it('is read as a valid request by OpenAI’s schema, or refused as the caller’s error', () => {
     fc.assert(
       fc.property(
         fc.array(content, { minLength: 1, maxLength: 5 }),
@@ -162,7 +162,7 @@ const chunks = fc.array(
 );
 
 describe('any sequence of chunks', () => {
-  it('is written as responses with whole parts, each candidate with one end in the last of them', () => {
+  it('is written as responses with complete parts, each candidate with one end in the last one', () => {
     fc.assert(
       fc.property(chunks, fc.boolean(), (sequence, sse) => {
         const input = inputOf(

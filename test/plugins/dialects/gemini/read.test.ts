@@ -25,7 +25,7 @@ describe('the gemini dialect reads', () => {
       expect(read(HI, { model: path }).request.model).to.equal(name);
     });
 
-  it('a stream from the path alone', () => {
+  it('a stream from the path only', () => {
     expect(read(HI, { method: 'streamGenerateContent' }).request.stream).to.equal(true);
     expect(read(HI, { method: ':generateContent' }).request).not.to.have.property('stream');
   });
@@ -97,7 +97,7 @@ describe('the gemini dialect reads', () => {
     ]);
   });
 
-  it('a system instruction, and what Google takes as a list of one', () => {
+  it('a system instruction, and single values that Google accepts as a list', () => {
     const { messages } = read({
       system_instruction: { parts: { text: 'Be a cat' } },
       contents: { parts: { text: 'Hi' } },
@@ -125,7 +125,7 @@ describe('the gemini dialect reads', () => {
     expect(calls.map(({ id }) => found[id])).to.deep.equal(['for a1', 'for a2', 'for b', 'for c']);
   });
 
-  it('results before the words that stand beside them, in one turn or several', () => {
+  it('results before the text next to them, in one turn or several', () => {
     const messages = messagesOf(
       user({ text: 'Go' }),
       model(call('a', '1'), call('a', '2')),
@@ -143,7 +143,7 @@ describe('the gemini dialect reads', () => {
     expect(messages[3]).to.include({ content: '{"rows":[1]}' }).and.not.have.property('is_error');
   });
 
-  it('a turn that a client kept piece by piece as the one turn that it was', () => {
+  it('a turn that a client stored in pieces as one turn', () => {
     const messages = messagesOf(
       user({ text: 'Go' }),
       model({ text: 'thin', thought: true }),
@@ -164,7 +164,7 @@ describe('the gemini dialect reads', () => {
     expect(messages[1]?.order).to.deep.equal(['reasoning:0', 'content:0', 'tool:0', 'content:1']);
   });
 
-  it('signatures of calls, of text and of thinking, each where it belongs', () => {
+  it('signatures of calls, of text and of thinking, each at its place', () => {
     const messages = messagesOf(
       user({ text: 'Go' }),
       model(
@@ -182,7 +182,7 @@ describe('the gemini dialect reads', () => {
     expect(messages[1]?.tool_calls?.[0]).to.deep.include({ extra_content: google('dDM=') });
   });
 
-  it('code that Gemini ran as its own block, with words for others', () => {
+  it('code that Gemini ran as its own block, with text for others', () => {
     const code = { executableCode: { language: 'PYTHON', code: 'print(1)' } };
     const [, said] = messagesOf(user({ text: 'Go' }), model(code));
     expect(said?.content).to.deep.equal([
@@ -222,7 +222,7 @@ describe('the gemini dialect reads', () => {
     expect(request.tool_choice).to.deep.include({ type: 'allowed_tools' });
   });
 
-  it('what would name things in the operator’s account as a need', () => {
+  it('references to the operator’s account as a need', () => {
     const needsOf = (body: object) => read({ ...HI, ...body }).needs?.map(({ kind, param }) => [kind, param]);
     expect(needsOf({ cached_content: 'cachedContents/1' })).to.deep.equal([['reference', 'cached_content']]);
     for (const fileUri of ['files/abc', 'https://generativelanguage.googleapis.com/v1beta/files/abc'])
@@ -242,13 +242,13 @@ describe('the gemini dialect reads', () => {
     });
   });
 
-  it('what it does not know as Gemini’s own, and says that others lose it', () => {
+  it('unknown fields as Gemini’s own, and reports their loss elsewhere', () => {
     const { request, dropped } = read({ ...HI, labels: { a: 'b' }, generationConfig: { newField: 1 } });
     expect(request.dialect_fields).to.deep.equal({ gemini: { labels: { a: 'b' }, generationConfig: { newField: 1 } } });
     expect(dropped).to.deep.equal(['generationConfig.newField', 'labels']);
   });
 
-  it('a count of contents, or of a whole request with the model of the path', () => {
+  it('a count of contents, or of a complete request with the model of the path', () => {
     const count = { method: 'countTokens', model: 'gemini-2.5-pro' };
     expect(read(HI, count).request.messages).to.have.length(1);
     const generateContentRequest = {

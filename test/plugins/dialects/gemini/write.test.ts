@@ -59,7 +59,7 @@ const call = (args: string, rest: object = {}) => ({
 });
 
 describe('the gemini dialect writes', () => {
-  it('token counts with thinking beside the words and cached tokens inside the prompt', () => {
+  it('token counts with thinking separate from the text and cached tokens inside the prompt', () => {
     expect(write({ content: 'x' }).usageMetadata).to.deep.equal({
       ...{ promptTokenCount: 20, candidatesTokenCount: 5, thoughtsTokenCount: 4, cachedContentTokenCount: 8 },
       totalTokenCount: 29,
@@ -73,7 +73,7 @@ describe('the gemini dialect writes', () => {
     ]);
   });
 
-  it('no half a call: MAX_TOKENS where the limit cut it, MALFORMED_FUNCTION_CALL where the model did', () => {
+  it('no incomplete call: MAX_TOKENS if the limit truncated it, MALFORMED_FUNCTION_CALL if the model did', () => {
     for (const [finish_reason, finishReason] of [
       ['length', 'MAX_TOKENS'],
       ['tool_calls', 'MALFORMED_FUNCTION_CALL'],
@@ -83,7 +83,7 @@ describe('the gemini dialect writes', () => {
     }
   });
 
-  it('thinking for those alone who want to see it, in the order in which it came', () => {
+  it('thinking only for callers who request it, in its order', () => {
     const message = {
       reasoning_content: 'hm',
       content: 'So',
@@ -96,7 +96,7 @@ describe('the gemini dialect writes', () => {
     expect(partNames(THOUGHTS)).to.deep.equal(['functionCall', 'text,thought', 'text']);
   });
 
-  it('thinking of another format so that it comes back whole, in base64 as clients expect', () => {
+  it('thinking of another format so that it is sent back complete, in base64 as clients expect', () => {
     const detail = { kind: 'text', text: 'hm', signature: 'sig', format: 'anthropic' };
     const parts = write({ reasoning_details: [detail], content: 'So' }, {}, THOUGHTS).candidates[0].content.parts;
     expect(parts[0])
@@ -106,7 +106,7 @@ describe('the gemini dialect writes', () => {
     expect(back.request.messages[1]?.reasoning_details).to.deep.equal([detail]);
   });
 
-  it('Google’s own reason where the vendor told it, and none of another vendor’s words', () => {
+  it('Google’s own reason if the vendor sent it, and none of another vendor’s', () => {
     const finishOf = (native: string) =>
       write({ content: '' }, { finish_reason: 'content_filter', finish: { native } }).candidates[0].finishReason;
     expect(finishOf('RECITATION')).to.equal('RECITATION');
@@ -132,7 +132,7 @@ describe('a stream of the gemini dialect', () => {
     expect(elements.at(-1).usageMetadata).to.include({ promptTokenCount: 20 });
   });
 
-  it('has whole calls only, also where their pieces come mixed', () => {
+  it('has only complete calls, also if their pieces are interleaved', () => {
     const piece = (index: number, text: string, name?: string) =>
       chunk({
         tool_calls: [
@@ -203,7 +203,7 @@ describe('an error of the gemini dialect', () => {
       expect(body.error.details[0].metadata).to.deep.equal({ request_id: 'req_1', param: 'contents' });
     });
 
-  it('says that a prompt is too long in the words that Google’s clients know', () => {
+  it('reports an overlong prompt in the words that Google’s clients recognize', () => {
     const { body } = dialect.error(new GatewayError('context_length_exceeded', '9 tokens of 8.'), 'r');
     expect(JSON.stringify(body)).to.include('input token count exceeds the maximum');
   });
@@ -214,7 +214,7 @@ describe('the list of models of the gemini dialect', () => {
   const list = (query: Record<string, string>) =>
     dialect.models?.list(models, query) as { models: { name: string }[]; nextPageToken?: string };
 
-  it('comes in pages that do not move', () => {
+  it('has stable pages', () => {
     const first = list({ pageSize: '2' });
     const second = list({ pageSize: '2', pageToken: first.nextPageToken ?? '' });
     expect([...first.models, ...second.models].map(({ name }) => name)).to.deep.equal([
@@ -229,7 +229,7 @@ describe('the list of models of the gemini dialect', () => {
         .with.property('code', 'invalid_request');
   });
 
-  it('says what can be done with a model', () => {
+  it('lists a model’s methods', () => {
     expect(dialect.models?.one(models[0]!)).to.deep.include({ name: 'models/a', displayName: 'a', inputTokenLimit: 5 });
     expect(JSON.stringify(list({}))).to.include('"supportedGenerationMethods":["generateContent"');
   });

@@ -69,7 +69,7 @@ describe('errors of the Messages dialect', () => {
       'prompt is too long: x: Your input exceeds the context window of this model.',
     ],
   ] as const) {
-    it(`G18: say that a context is full as clients know it, in the numbers of ${name}`, () => {
+    it(`G18: report a full context as clients expect it, in the numbers of ${name}`, () => {
       const { body } = messagesError(new GatewayError('context_length_exceeded', words), 'req_1');
       expect(body.error).to.deep.equal({ type: 'invalid_request_error', message: wanted });
     });

@@ -58,12 +58,12 @@ describe('the native lane of the Messages dialect', () => {
       { top_k: 6, more: 2 },
     ],
   ] as const) {
-    it(`writes what a hook changed: ${name}`, () => {
+    it(`writes a hook’s change: ${name}`, () => {
       expect(bodyOf(fields, () => change as Partial<ChatRequest>)).to.deep.include(wanted);
     });
   }
 
-  it('switches thinking off where a cap leaves no room for it, and tells so', () => {
+  it('disables thinking if a cap leaves no room for it, and reports it', () => {
     const fields = { max_tokens: 9000, thinking: { type: 'enabled', budget_tokens: 8000 } };
     const patched = patch(fields, () => ({ max_completion_tokens: 1000 }));
     expect(patched?.body).to.deep.include({ max_tokens: 1000, thinking: { type: 'disabled' } });
@@ -91,13 +91,13 @@ describe('the native lane of the Messages dialect', () => {
     ]);
   });
 
-  it('leaves to translation what it cannot say', () => {
+  it('leaves unsupported changes to translation', () => {
     expect(patch({}, () => ({ reasoning_effort: 'low' }))).to.equal(undefined);
     const called = { role: 'tool', tool_call_id: 'a', content: 'x' } as const;
     expect(patch({}, ({ messages }) => ({ messages: [...messages, called] }))).to.equal(undefined);
   });
 
-  it('G27: leaves foreign reasoning out and tells so; its own stays byte for byte', () => {
+  it('G27: drops foreign reasoning and reports it; its own stays byte for byte', () => {
     const own = { type: 'thinking', thinking: '', signature: 'Eq+/=' };
     const said = (...content: object[]) => ({ role: 'assistant', content: content as never });
     const messages = [
@@ -120,20 +120,20 @@ describe('the native lane of the Messages dialect', () => {
     expect(result?.content[0]?.['tool_use_id']).to.equal(call?.content[0]?.['id']);
   });
 
-  it('G30: tells the provider of the tools that a history without tools has called', () => {
+  it('G30: passes the provider the tools that a history without tools has called', () => {
     const messages = [{ role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 'Bash', input: {} }] }];
     expect(bodyOf({ messages })?.['tools']).to.deep.equal([
       { name: 'Bash', input_schema: { type: 'object', properties: {} } },
     ]);
   });
 
-  it('leaves out what has a price that nobody here knows, and tells so', () => {
+  it('drops features with an unknown price, and reports it', () => {
     const patched = patch({ speed: 'fast', service_tier: null });
     expect(patched?.body).to.have.all.keys('model', 'max_tokens', 'messages');
     expect(patched?.dropped).to.deep.equal(['speed']);
   });
 
-  it('E38: opens the signatures that this gateway sealed, and leaves out those that it cannot open', () => {
+  it('E38: opens the signatures that this gateway sealed, and drops those that it cannot open', () => {
     const thinking = (signature: string) => ({ type: 'thinking', thinking: 'a', signature });
     const content = [thinking('tg1.here.tag.S'), thinking('tg1.there.tag.S'), text('ok')[0]!];
     const patched = patch({ messages: [{ role: 'assistant', content }] });
@@ -148,7 +148,7 @@ describe('the native lane of the Messages dialect', () => {
     [{ type: 'disabled' }, 'claude-sonnet-5-5', { type: 'between_tools' }, undefined],
     [{ type: 'adaptive' }, 'claude-haiku-4-5', { type: 'enabled', budget_tokens: 8192 }, undefined],
   ] as const) {
-    it(`E20: fits thinking that is ${given.type} to ${model}, and tells so`, () => {
+    it(`E20: fits thinking that is ${given.type} to ${model}, and reports it`, () => {
       const patched = patch({ thinking: given, max_tokens: 32_000 }, () => ({}), model);
       expect(patched?.body).to.deep.include({
         ...(wanted && { thinking: wanted }),
@@ -159,7 +159,7 @@ describe('the native lane of the Messages dialect', () => {
     });
   }
 
-  it('E20: leaves thinking that the model takes as it is, and any that a new Claude may take', () => {
+  it('E20: keeps thinking that the model accepts, and any that a new Claude may accept', () => {
     for (const [type, model] of [
       ['adaptive', 'claude-opus-5-5'],
       ['enabled', 'claude-haiku-4-5'],

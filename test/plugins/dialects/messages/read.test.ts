@@ -31,11 +31,11 @@ describe('the Messages dialect reads', () => {
       });
     }
 
-    it('that are the attribution alone as none', () => {
+    it('with only the attribution as none', () => {
       expect(readMessagesBody({ system: BILLING }).request.messages).to.deep.equal([{ role: 'user', content: 'Hi' }]);
     });
 
-    it('among the messages where they stand', () => {
+    it('between the messages at their place', () => {
       const messages = [
         { role: 'user', content: 'a' },
         { role: 'system', content: 'b' },
@@ -105,7 +105,7 @@ describe('the Messages dialect reads', () => {
       ...{ type: 'tool_result', tool_use_id: id, content, ...more },
     });
 
-    it('as a message for each result, then the user’s words', () => {
+    it('as a message for each result, then the user’s text', () => {
       const turn = user(
         result('a', 'sunny', { is_error: true, cache_control: { type: 'ephemeral' } }),
         result('b', undefined),
@@ -127,7 +127,7 @@ describe('the Messages dialect reads', () => {
     });
   });
 
-  describe('what a model said', () => {
+  describe('the content of a model', () => {
     it('with its signed thinking byte for byte, G28: also where it has no text, and the order where it is not the usual one', () => {
       const [message] = readMessagesBody(
         assistant(
@@ -157,7 +157,7 @@ describe('the Messages dialect reads', () => {
       });
     });
 
-    it('G27: with thinking of another provider as what it was', () => {
+    it('G27: with thinking of another provider as its own', () => {
       const [message] = readMessagesBody(
         assistant(
           { type: 'thinking', thinking: 'a', signature: '' },
@@ -172,7 +172,7 @@ describe('the Messages dialect reads', () => {
       expect(message).not.to.have.property('order');
     });
 
-    it('with blocks of server tools for codecs of the format, and in words for others', () => {
+    it('with blocks of server tools for codecs of the format, and as text for others', () => {
       const block = { type: 'server_tool_use', id: 's', name: 'web_search', input: { query: 'x' } };
       const { request, needs } = readMessagesBody(assistant(block, { type: 'text', text: 'ok' }));
       const [part] = (request.messages[0]?.content ?? []) as { type: string; value: unknown; text: string }[];
@@ -184,7 +184,7 @@ describe('the Messages dialect reads', () => {
   });
 
   describe('tools', () => {
-    it('of the caller as functions, with what only the format has', () => {
+    it('of the caller as functions, with the format’s own members', () => {
       const tool = {
         ...{ name: 'look', description: 'Looks.', input_schema: { type: 'object' }, strict: true },
         ...{ cache_control: { type: 'ephemeral' }, input_examples: [{}] },
@@ -199,7 +199,7 @@ describe('the Messages dialect reads', () => {
       ]);
     });
 
-    it('of the provider as what they are, told by type, with the models that they call', () => {
+    it('of the provider as such, by type, with the models that they call', () => {
       const search = { type: 'web_search_20250305', name: 'web_search' };
       const advisor = { type: 'advisor_20260301', name: 'advisor', model: 'claude-opus-5' };
       const bash = { type: 'bash_20250124', name: 'bash' };
@@ -259,7 +259,7 @@ describe('the Messages dialect reads', () => {
       });
     }
 
-    it('that others do not have beside, exactly, G24: and the betas of the header', () => {
+    it('that others lack, exactly, G24: and the betas of the header', () => {
       const own = {
         thinking: { type: 'enabled', budget_tokens: 31_999, display: 'omitted' },
         context_management: { edits: [{ type: 'clear_tool_uses_20250919' }] },
@@ -278,7 +278,7 @@ describe('the Messages dialect reads', () => {
     });
   });
 
-  it('and knows where a canonical place stands in the caller’s body', () => {
+  it('and knows a canonical place in the caller’s body', () => {
     const { place } = readMessagesBody({
       tools: ['a', 'b'].map((name) => ({ name, input_schema: { type: 'object' } })),
       system: [

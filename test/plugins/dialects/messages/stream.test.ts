@@ -137,7 +137,7 @@ describe('the Messages dialect streams', () => {
       expect(stream([{ content: 'a' }, tool(0, 'a', '{}')], finish).delta).to.include({ stop_reason: 'tool_use' });
   });
 
-  it('G32: a limit amid a call as max_tokens, with the input as it came', () => {
+  it('G32: a limit in the middle of a call as max_tokens, with the input unchanged', () => {
     const { content, delta } = stream([tool(0, 'a'), more(0, '{"path":"/a')], 'length');
     expect(delta).to.deep.equal({ stop_reason: 'max_tokens', stop_sequence: null });
     expect(content[0]?.['input']).to.equal('{"path":"/a');
@@ -149,7 +149,7 @@ describe('the Messages dialect streams', () => {
     expect(usage).to.include({ input_tokens: 20, output_tokens: 5 });
   });
 
-  it('G15: an error as an event, behind which nothing comes', () => {
+  it('G15: an error as the last event', () => {
     const writer = writeStream(messagesContext());
     const begun = writer.push(chunkOf({ content: 'half' }));
     const { error, content } = readMessagesStream(
@@ -161,7 +161,7 @@ describe('the Messages dialect streams', () => {
     expect(content).to.deep.equal([{ type: 'text', text: 'half' }]);
   });
 
-  it('nothing of thinking where the caller switched it off', () => {
+  it('no thinking if the caller disabled it', () => {
     const context = messagesContext({ thinking: { type: 'disabled' } });
     const detail = { kind: 'encrypted', data: 'X', format: 'responses' } as const;
     const deltas = [{ reasoning_content: 'Hm' }, { reasoning_details: [detail] }, { content: 'a' }];
@@ -174,7 +174,7 @@ describe('the Messages dialect streams', () => {
     expect(readMessagesStream(writer.end()).content).to.deep.equal([]);
   });
 
-  it('at most so many calls at a time, against a provider that never ends', () => {
+  it('a limited number of concurrent calls, against an endless provider', () => {
     const writer = writeStream(messagesContext());
     const flood = () => {
       for (let index = 0; index < 1000; index++) writer.push(chunkOf(tool(index, `c${index}`, '{')));
@@ -182,7 +182,7 @@ describe('the Messages dialect streams', () => {
     expect(flood).to.throw(GatewayError).with.property('code', 'provider_invalid_response');
   });
 
-  it('what Anthropic streamed, block by block as it was, its signatures sealed', () => {
+  it('Anthropic’s stream, block by block unchanged, with sealed signatures', () => {
     const bytes = fixture('anthropic/stream-thinking-and-tools.sse');
     const { chunks } = decode(anthropicStream(codecCall()), readSse(bytes));
     const writer = writeStream(messagesContext());

@@ -52,12 +52,12 @@ describe('the Messages dialect writes', () => {
     });
   }
 
-  it('G13: the stop sequence where the provider tells which it was', () => {
+  it('G13: the stop sequence if the provider reports it', () => {
     const finish = { native: 'stop_sequence', stop_sequence: 'END' };
     expect(write({ content: 'x' }, { finish })).to.include({ stop_reason: 'stop_sequence', stop_sequence: 'END' });
   });
 
-  it('G12: what was cached or written beside the input, not in it', () => {
+  it('G12: cached and written tokens separate from the input, not in it', () => {
     const details = { cached_tokens: 7, cache_write_tokens: 3, cache_write_1h_tokens: 1 };
     expect(write({}, {}, { ...USAGE, prompt_tokens_details: details })['usage']).to.deep.equal({
       ...{ input_tokens: 10, cache_read_input_tokens: 7, cache_creation_input_tokens: 3, output_tokens: 5 },
@@ -85,7 +85,7 @@ describe('the Messages dialect writes', () => {
       ]);
     });
 
-    it('of others unsigned, or sealed where they want it back', () => {
+    it('of others unsigned, or sealed if they need it back', () => {
       expect(write({ reasoning_content: 'Hm' }).content).to.deep.equal([
         { type: 'thinking', thinking: 'Hm', signature: '' },
       ]);
@@ -101,7 +101,7 @@ describe('the Messages dialect writes', () => {
     });
 
     for (const thinking of [{ type: 'disabled' }, { type: 'adaptive', display: 'omitted' }]) {
-      it(`of others not at all where the caller says ${JSON.stringify(thinking)}`, () => {
+      it(`of others not at all if the caller sends ${JSON.stringify(thinking)}`, () => {
         const { content } = write({ content: 'a', reasoning_content: 'Hm' }, {}, USAGE, messagesContext({ thinking }));
         expect(content).to.deep.equal([{ type: 'text', text: 'a' }]);
       });
@@ -133,7 +133,7 @@ describe('the Messages dialect writes', () => {
     expect(writeCallId(signed)).to.equal(signed);
   });
 
-  it('citations of pages, and its own as they are', () => {
+  it('citations of pages, and its own unchanged', () => {
     const own = { type: 'char_location', cited_text: 'Hi', document_index: 0, start_char_index: 0, end_char_index: 2 };
     const { content } = write({
       content: 'Hi there',

@@ -43,8 +43,8 @@ const body = fc
   )
   .filter((made) => validate(made));
 
-describe('any body that the schema of Responses takes', () => {
-  it('is read, written and passed on, or refused with the place of what is wrong', () => {
+describe('any valid body by the schema of Responses', () => {
+  it('is read, written and passed on, or refused with the place of the error', () => {
     let taken = 0;
     fc.assert(
       fc.property(body, (made) => {

@@ -71,7 +71,7 @@ describe('a request that goes to a vendor with the Responses API', () => {
     ]);
   });
 
-  it('G47: has its own reasoning opened, and that of others left out and told', () => {
+  it('G47: has its own reasoning opened, and that of others dropped and reported', () => {
     const thought = (encrypted_content?: string) => ({
       type: 'reasoning',
       id: 'rs',
@@ -110,7 +110,7 @@ describe('a request that goes to a vendor with the Responses API', () => {
       .and.to.equal(other?.call_id);
   });
 
-  it('has what hooks changed', () => {
+  it('has hooks’ changes', () => {
     const changed = {
       max_completion_tokens: 50,
       temperature: 0.1,
@@ -133,7 +133,7 @@ describe('a request that goes to a vendor with the Responses API', () => {
     expect(body).not.to.have.property('top_p');
   });
 
-  it('has what hooks changed of the fields that only this format has', () => {
+  it('has hooks’ changes of this format’s own fields', () => {
     const { body } = patch({ truncation: 'auto' }, { dialect_fields: { responses: { context_management: [] } } }) ?? {};
     expect(body).to.deep.include({ context_management: [] }).and.not.to.have.property('truncation');
   });
@@ -192,7 +192,7 @@ describe('a request that goes to a vendor with the Responses API', () => {
     expect(dropped).to.deep.equal(['tools.web_search', 'tools.mcp']);
   });
 
-  it('is not written where a hook wants what this format cannot say', () => {
+  it('is not written if this format cannot represent a hook’s change', () => {
     expect(patch({}, { stop: ['x'] })).to.equal(undefined);
   });
 });
@@ -210,7 +210,7 @@ describe('a response of a vendor with the Responses API, passed on', () => {
     return { writer, text: events.map((event) => writer.push({ data: JSON.stringify(event) })).join('') };
   };
 
-  it('keeps ids and fields that nobody here knows, and has its reasoning sealed', () => {
+  it('keeps unknown ids and fields, and has its reasoning sealed', () => {
     const body = native.write(responsesBody(said), context) as Record<string, unknown>;
     expect(body).to.deep.include({
       id: 'resp_vendor',
@@ -224,7 +224,7 @@ describe('a response of a vendor with the Responses API, passed on', () => {
     expect(output[1]).to.include({ id: 'rs_vendor0', encrypted_content: 'tg1.here.tag.secret' });
   });
 
-  it('G35: has its events numbered anew, without gaps, and everything else as it came', () => {
+  it('G35: has renumbered events, without gaps, and everything else unchanged', () => {
     const { writer, text } = frames(responsesEvents(said));
     const events = readEvents(text + writer.end());
     expect(findDisorder(events)).to.deep.equal([]);
@@ -233,7 +233,7 @@ describe('a response of a vendor with the Responses API, passed on', () => {
     expect(writer.response?.()).to.deep.equal(events.at(-1)?.['response']);
   });
 
-  it('G38: ends with one failure of ours where the vendor breaks off', () => {
+  it('G38: ends with one failure of the gateway if the vendor interrupts it', () => {
     const { writer, text } = frames(responsesEvents(said).slice(0, 9));
     const events = readEvents(text + writer.fail(new GatewayError('provider_unavailable', 'Away.'), 'req'));
     expect(findDisorder(events)).to.deep.equal([]);
@@ -250,7 +250,7 @@ describe('a response of a vendor with the Responses API, passed on', () => {
     ]);
   });
 
-  it('says nothing after its last event', () => {
+  it('sends nothing after its last event', () => {
     const { writer, text } = frames([...responsesEvents(said), { type: 'response.output_text.delta' }]);
     const events = readEvents(text + writer.end());
     expect(events.at(-1)?.type).to.equal('response.completed');

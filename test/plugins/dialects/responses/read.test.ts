@@ -93,7 +93,7 @@ describe('a request for a response, as a canonical one', () => {
     ]);
   });
 
-  it('keeps reasoning with the item after it, and the order where it is not the usual one', () => {
+  it('keeps reasoning with the item after it, and an unusual order', () => {
     const items = [
       thought('rs_1', { encrypted_content: 'tg1.x' }),
       said('First'),
@@ -111,13 +111,13 @@ describe('a request for a response, as a canonical one', () => {
     ]);
   });
 
-  it('leaves reasoning out that nothing follows, and tells it', () => {
+  it('drops trailing reasoning, and reports it', () => {
     const { request, dropped } = readBody({ input: [thought('rs_1'), { role: 'user', content: 'Hi' }] });
     expect(request.messages).to.deep.equal([{ role: 'user', content: 'Hi' }]);
     expect(dropped).to.deep.equal(['input.reasoning']);
   });
 
-  it('gives the reasoning of another format back to it, with the seal of what its maker checks', () => {
+  it('returns the reasoning of another format to it, with its sealed signature', () => {
     const signed = thought('rs_1', { encrypted_content: 'tgr.anthropic..tg1.a.b.c' });
     const hidden = { type: 'reasoning', summary: [], encrypted_content: 'tgr.anthropic..tg1.d.e.f' };
     expect(messagesOf([signed, hidden, said('Hi')])[0]?.reasoning_details).to.deep.equal([
@@ -138,7 +138,7 @@ describe('a request for a response, as a canonical one', () => {
     ]);
   });
 
-  it('tells what tools of the vendor did as text of at most 4 kB', () => {
+  it('describes actions of the vendor’s tools as text of at most 4 kB', () => {
     const short = { type: 'web_search_call', id: 'ws_1', status: 'completed', action: { type: 'search', query: 'x' } };
     const long = { type: 'image_generation_call', id: 'ig_1', result: 'A'.repeat(5000) };
     const { request, dropped } = readBody({
@@ -196,7 +196,7 @@ describe('a request for a response, as a canonical one', () => {
     expect(dropped).to.deep.equal([]);
   });
 
-  it('keeps fields that it does not know for vendors that do, and tells them', () => {
+  it('keeps unknown fields for vendors with the format, and reports them', () => {
     const { request, dropped } = readBody({
       context_management: [{ type: 'compaction' }],
       truncation: 'auto',
@@ -210,7 +210,7 @@ describe('a request for a response, as a canonical one', () => {
     expect(dropped).to.deep.equal(['context_management', 'truncation', 'max_tool_calls']);
   });
 
-  it('takes null for not set', () => {
+  it('treats null as missing', () => {
     const { request } = readBody({
       tools: null,
       tool_choice: null,
@@ -223,14 +223,14 @@ describe('a request for a response, as a canonical one', () => {
     expect(request).to.deep.equal({ model: 'm', messages: [{ role: 'user', content: 'Hi' }] });
   });
 
-  it('is refused where it runs in the background, and where nothing is left of it', () => {
+  it('is refused if it runs in the background, and if it is empty', () => {
     expect(refusalOf({ background: true })).to.include({ code: 'invalid_request', param: 'background' });
     expect(refusalOf({ input: [] })).to.include({ code: 'invalid_request', param: 'input' });
   });
 });
 
 describe('the tools of a request for a response', () => {
-  it('G42: make a function of one string of a custom tool, with its grammar in words', () => {
+  it('G42: convert a custom tool to a function with one string, with its grammar as text', () => {
     const format = { type: 'grammar', syntax: 'lark', definition: 'start: "a"' };
     const { request } = readBody({ tools: [{ type: 'custom', name: 'apply_patch', description: 'Edits.', format }] });
     const [tool] = request.tools ?? [];
@@ -268,7 +268,7 @@ describe('the tools of a request for a response', () => {
     expect(place?.('tools[2].function.name')).to.equal('input[0].tools[0].name');
   });
 
-  it('are refused where two would be called the same', () => {
+  it('are refused if two would have the same name', () => {
     const tools = [
       { ...lookup, name: 'mail__f' },
       { type: 'namespace', name: 'mail', tools: [lookup] },
@@ -276,7 +276,7 @@ describe('the tools of a request for a response', () => {
     expect(refusalOf({ tools })).to.include({ code: 'invalid_request', param: 'tools[1].tools[0].name' });
   });
 
-  it('leave out those that only the vendor runs, and say what they need', () => {
+  it('omit the vendor’s server tools, and report the requirement', () => {
     const { request, dropped, needs } = readBody({
       tools: [
         lookup,
@@ -338,14 +338,14 @@ describe('the tools of a request for a response', () => {
       expect(found).to.deep.equal(need === undefined ? [] : [`native ${need}`]);
     });
 
-  it('need a vendor that has them where one is required and only the vendor’s are left', () => {
+  it('need a vendor that has them if one is required and only the vendor’s are left', () => {
     const { request, needs } = readBody({ tools: [{ type: 'web_search' }], tool_choice: 'required' });
     expect(request.tool_choice).to.equal(undefined);
     expect(needs?.at(-1)).to.deep.equal({ kind: 'native', name: 'web_search', param: 'tool_choice' });
   });
 });
 
-describe('what a request for a response refers to', () => {
+describe('the references of a request', () => {
   it('is named with its place: conversations, prompts, files of the operator’s account', () => {
     const input = [
       {
@@ -373,7 +373,7 @@ describe('what a request for a response refers to', () => {
     ]);
   });
 
-  it('has its places where the caller wrote them', () => {
+  it('have their places in the caller’s body', () => {
     const { place } = readBody({
       instructions: 'Be brief.',
       input: [

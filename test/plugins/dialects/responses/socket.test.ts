@@ -32,12 +32,12 @@ function errorOf(connection: ReturnType<typeof socket.connect>, sent: Message) {
 }
 
 describe('the websocket of responses', () => {
-  it('posts a response.create as a streamed body without what is about the message', () => {
+  it('posts a response.create as a streamed body without message fields', () => {
     const sent = create({ input: 'Hi', stream: false, event_id: 'e', generate: true, temperature: 1 });
     expect(bodyOf(socket.connect(), sent)).to.deep.equal({ model: 'm', input: 'Hi', stream: true, temperature: 1 });
   });
 
-  it('ignores response.processed, and refuses other messages and what a websocket cannot do', () => {
+  it('ignores response.processed, and refuses other messages and unsupported features', () => {
     const connection = socket.connect();
     expect(connection.read({ type: 'response.processed', response_id: 'r' })).to.equal(undefined);
     const cases: readonly (readonly [Message, string])[] = [
@@ -53,7 +53,7 @@ describe('the websocket of responses', () => {
       expect(errorOf(connection, sent)).to.deep.equal({ code: 'invalid_request', param });
   });
 
-  it('puts the conversation before what continues it, and tells the client whose id it was', () => {
+  it('inserts the conversation before its continuation, and returns the client’s id', () => {
     const connection = socket.connect();
     turn(connection, create({ input: 'One' }), 'resp_1');
     const second = turn(connection, create({ input: [user('Two')], previous_response_id: 'resp_1' }), 'resp_2');
@@ -113,7 +113,7 @@ describe('the websocket of responses', () => {
     }
   });
 
-  it('shows a refusal with its status, its code and the place in the message that came', () => {
+  it('shows a refusal with its status, its code and the place in the message', () => {
     const connection = socket.connect();
     turn(connection, create({ input: 'One' }), 'resp_1');
     bodyOf(connection, create({ input: [user('Two')], previous_response_id: 'resp_1' }));
@@ -131,7 +131,7 @@ describe('the websocket of responses', () => {
     );
   });
 
-  it('names the end of a websocket that is too old as Codex looks for it', () => {
+  it('reports the maximum age of a websocket in the form that Codex expects', () => {
     const error = { message: 'websocket_connection_limit_reached: open a new websocket.', code: 'invalid_request' };
     expect(socket.connect().refuse(400, { error }, {})).to.have.nested.property(
       'error.code',
@@ -139,7 +139,7 @@ describe('the websocket of responses', () => {
     );
   });
 
-  it('responds itself to generate: false, once a second, and lets the next request continue it', () => {
+  it('responds itself to generate: false, once a second, and the next request can continue it', () => {
     const connection = socket.connect();
     const read = connection.read(create({ input: [user('Hi')], generate: false, instructions: 'Be short.' }));
     if (!read || !('events' in read)) throw new Error('it was posted');

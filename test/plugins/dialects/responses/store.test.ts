@@ -43,7 +43,7 @@ async function errorOf(promise: Promise<unknown>) {
 }
 
 describe('the store of responses', () => {
-  it('puts what led to a response, and the response, before the input that continues it', async () => {
+  it('inserts the history of a response, and the response, before its continuation', async () => {
     const { expand, remember } = await openStore('short');
     await remember('resp_1', { input: 'One' }, 'first');
     const second = await expand({ previous_response_id: 'resp_1', input: [user('Two')] });
@@ -64,7 +64,7 @@ describe('the store of responses', () => {
     expect(await expand({ input })).to.deep.equal([user('One'), item, item, user('Two')]);
   });
 
-  it('says the same of what does not exist and of what is somebody else’s', async () => {
+  it('reports another user’s response like an unknown one', async () => {
     const { expand, remember } = await openStore('short');
     await remember('resp_1', { input: 'One' }, 'first');
     for (const body of [
@@ -79,14 +79,14 @@ describe('the store of responses', () => {
     }
   });
 
-  it('keeps nothing that the caller does not want kept, nor what failed', async () => {
+  it('stores nothing if the caller disables it, nor failures', async () => {
     const { expand, remember, remember: _, ...store } = await openStore('short');
     await remember('resp_1', { input: 'One', store: false }, 'first');
     await store.get(ANN, 'resp_1').then((kept) => expect(kept).to.equal(undefined));
     expect((await errorOf(expand({ previous_response_id: 'resp_1' }))).code).to.equal('previous_response_not_found');
   });
 
-  it('refuses references where it is off, and says what to set', async () => {
+  it('refuses references if it is disabled, with the setting', async () => {
     const { expand, remember } = await openStore('off');
     await remember('resp_1', { input: 'One' }, 'first');
     const error = await errorOf(expand({ previous_response_id: 'resp_1' }));
@@ -96,7 +96,7 @@ describe('the store of responses', () => {
     expect(await expand({ input: 'Hi' })).to.equal('Hi');
   });
 
-  it('drops the oldest of an account that has too much, and leaves others alone', async () => {
+  it('evicts the oldest of an account over its limit, without affecting others', async () => {
     const { expand, remember } = await openStore('short', 10_000);
     const other: Principal = { ...ANN, account: 'office' };
     await remember('resp_other', { input: 'x' }, 'x', other);
@@ -112,14 +112,14 @@ describe('the store of responses', () => {
     expect(await expand({ previous_response_id: 'resp_other' }, other)).to.have.length(3);
   });
 
-  it('does not keep what is too large by itself', async () => {
+  it('does not store an oversized response', async () => {
     const { expand, remember, warnings } = await openStore('short', 4000);
     await remember('resp_1', { input: 'x'.repeat(2000) }, 'y');
     expect(warnings).to.have.length(1);
     expect((await errorOf(expand({ previous_response_id: 'resp_1' }))).code).to.equal('previous_response_not_found');
   });
 
-  it('reads and deletes what is kept, for its owner only', async () => {
+  it('reads and deletes stored responses only for their owner', async () => {
     const { remember, get, remove, expand } = await openStore('on');
     await remember('resp_1', { input: 'One' }, 'first');
     expect((await get(ANN, 'resp_1'))?.response).to.include({ id: 'resp_1' });
@@ -130,7 +130,7 @@ describe('the store of responses', () => {
     expect((await errorOf(expand({ input: [{ id: 'msg_resp_1' }] }))).code).to.equal('previous_response_not_found');
   });
 
-  it('lets a response pass that cannot be kept, with a line in the log', async () => {
+  it('returns a response that cannot be stored, with a log line', async () => {
     const memory = await openMemory();
     const warnings: unknown[] = [];
     const log = { warn: (...args: unknown[]) => void warnings.push(args) };

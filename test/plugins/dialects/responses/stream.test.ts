@@ -112,7 +112,7 @@ describe('a streamed response', () => {
     ]);
   });
 
-  it('seals what the maker of its reasoning needs back, where the caller includes it', () => {
+  it('seals the encrypted reasoning, if the caller includes it', () => {
     const details = [
       { kind: 'summary', text: 'Hmm', format: 'responses', id: 'rs' },
       { kind: 'encrypted', data: 'secret', format: 'responses', id: 'rs' },
@@ -134,7 +134,7 @@ describe('a streamed response', () => {
     expect(endOf(orderly(chunks(details))).output[0]).not.to.have.property('encrypted_content');
   });
 
-  it('G40: has each call as an item of its own, one after the other', () => {
+  it('G40: has each call as a separate item, in order', () => {
     const events = orderly([
       open(0, 'f'),
       more(0, '{"a":'),
@@ -149,7 +149,7 @@ describe('a streamed response', () => {
     ]);
   });
 
-  it('keeps the arguments of calls that a vendor mixes, and of one that has none', () => {
+  it('keeps the arguments of interleaved calls, and of one without any', () => {
     const events = orderly([
       open(0, 'f', '{"a"'),
       open(1, 'g', '{"b":'),
@@ -167,7 +167,7 @@ describe('a streamed response', () => {
     ]);
   });
 
-  it('G42: has the input of a custom tool as it is, in deltas of its own', () => {
+  it('G42: has the unchanged input of a custom tool, in its own deltas', () => {
     const input = '*** Begin Patch\n"a" \\ é 😀\n';
     const json = JSON.stringify({ input }).replace('é', '\\u00e9').replace('😀', '\\ud83d\\ude00');
     const events = orderly(
@@ -195,19 +195,19 @@ describe('a streamed response', () => {
     ['{"patch":"x"}', '{"patch":"x"}'],
     ['', ''],
   ])
-    it(`takes ${JSON.stringify(args)} of a custom tool for the input ${JSON.stringify(input)}`, () => {
+    it(`reads ${JSON.stringify(args)} of a custom tool as the input ${JSON.stringify(input)}`, () => {
       expect(endOf(orderly([open(0, 'apply_patch', args), finish('tool_calls')], PATCH)).output[0]).to.deep.include({
         input,
       });
     });
 
-  it('G43: gives a tool of a namespace its own name back', () => {
+  it('G43: restores the name of a tool in a namespace', () => {
     const tools = [{ type: 'namespace', name: 'mail', tools: [{ type: 'function', name: 'find' }] }];
     const events = orderly([open(0, 'mail__find', '{}'), finish('tool_calls')], { tools });
     expect(endOf(events).output[0]).to.deep.include({ type: 'function_call', name: 'find', namespace: 'mail' });
   });
 
-  it('G39: is incomplete where the model ran out of tokens', () => {
+  it('G39: is incomplete if the model ran out of tokens', () => {
     const events = orderly([text('Hel'), finish('length')]);
     expect(events.at(-1)?.type).to.equal('response.incomplete');
     expect(endOf(events)).to.deep.include({
@@ -221,25 +221,25 @@ describe('a streamed response', () => {
     ['f', {}],
     ['apply_patch', PATCH],
   ] as const)
-    it(`G45: has a call of ${name} that was cut as an incomplete item, never told as done`, () => {
+    it(`G45: has a call of ${name} that was cut as an incomplete item, never as done`, () => {
       const events = orderly([open(0, name, '{"input":"rm -r'), finish('length')], body);
       expect(typesOf(events)).not.to.include.members(['function_call_arguments.done']);
       expect(typesOf(events)).not.to.include.members(['custom_tool_call_input.done']);
       expect(endOf(events).output[0]).to.deep.include({ status: 'incomplete' });
     });
 
-  it('has a call that is whole as completed, also where the model ran out of tokens after it', () => {
+  it('has a complete call as completed, also if the model ran out of tokens after it', () => {
     const events = orderly([open(0, 'f', '{}'), open(1, 'g', '{"a'), finish('length')]);
     expect(endOf(events).output.map(({ status }) => status)).to.deep.equal(['completed', 'incomplete']);
   });
 
-  it('has a refusal as a part of its own, and is complete with it', () => {
+  it('has a refusal as a separate part, and is complete with it', () => {
     const events = orderly([chunk({ refusal: 'I can' }), chunk({ refusal: 'not.' }), finish('content_filter')]);
     expect(typesOf(events)).to.include.members(['refusal.delta', 'refusal.done', 'completed']);
     expect(endOf(events).output[0]).to.have.deep.property('content', [{ type: 'refusal', refusal: 'I cannot.' }]);
   });
 
-  it('is incomplete where a filter cut it without words', () => {
+  it('is incomplete if a filter cut it without text', () => {
     expect(endOf(orderly([text('Hm'), finish('content_filter')]))).to.deep.include({
       incomplete_details: { reason: 'content_filter' },
     });
@@ -261,7 +261,7 @@ describe('a streamed response', () => {
     expect(made).to.deep.include({ type: 'image_generation_call', result: 'AAAA', status: 'completed' });
   });
 
-  it('G38: ends with response.failed where the vendor breaks off, with what came until then', () => {
+  it('G38: ends with response.failed if the vendor interrupts it, with the content until then', () => {
     const writer = stream(contextOf({}));
     const sent = [open(0, 'f', '{"a'), USAGE].map((one) => writer.push(one)).join('');
     const error = new GatewayError('upstream_rate_limited', 'Too many.', { retryAfterMs: 6500 });
@@ -275,7 +275,7 @@ describe('a streamed response', () => {
     expect(writer.response?.()).to.equal(undefined);
   });
 
-  it('begins with response.created also where nothing but an error comes', () => {
+  it('begins with response.created also if there is only an error', () => {
     const events = readEvents(stream(contextOf({})).fail(new GatewayError('provider_unavailable', 'Away.'), 'req'));
     expect(typesOf(events)).to.deep.equal(['created', 'in_progress', 'error', 'failed']);
   });
@@ -322,7 +322,7 @@ describe('any stream of chunks', () => {
   });
 });
 
-describe('a whole response', () => {
+describe('a JSON response', () => {
   const message = { role: 'assistant', content: null, refusal: null } as const;
   const response = (fields: object, reason: FinishReason = 'stop') => ({
     ...({ id: 'x', object: 'chat.completion', created: 1, model: 'm' } as const),
@@ -372,7 +372,7 @@ describe('a whole response', () => {
     ]);
   });
 
-  it('is what a stream of the same comes to', () => {
+  it('equals the result of its stream', () => {
     const streamed = endOf(orderly([thought('Hm'), text('Hi'), open(0, 'f', '{}'), finish('tool_calls')]));
     const whole = writeWhole(
       response({ content: 'Hi', reasoning_content: 'Hm', tool_calls: [call('call_0', 'f', '{}')] }, 'tool_calls'),
@@ -380,7 +380,7 @@ describe('a whole response', () => {
     expect(whole.output).to.deep.equal(streamed.output);
   });
 
-  it('G39: is incomplete where the model ran out of tokens', () => {
+  it('G39: is incomplete if the model ran out of tokens', () => {
     expect(writeWhole(response({ content: 'Hel' }, 'length'))).to.deep.include({
       status: 'incomplete',
       incomplete_details: { reason: 'max_output_tokens' },

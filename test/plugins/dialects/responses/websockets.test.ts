@@ -72,7 +72,7 @@ describe('the memory of websockets', () => {
     }
   }
 
-  it('E26: holds what fragments need under their account, closes with 1013 beyond its bound, and gives all back', async () => {
+  it('E26: books the memory of fragments under their account, closes with 1013 over its limit, and releases all', async () => {
     // A single account may hold 2 MB: 667,000 bytes of messages.
     await start({ bytes: 3_000_000 });
     const peers = await Promise.all(['a-u1-1', 'a-u1-2', 'a-u2-3'].map(open));
@@ -88,7 +88,7 @@ describe('the memory of websockets', () => {
     await until('all is given back', () => hasRoom('a', 2_000_000));
   });
 
-  it('E26: is given back message by message, whatever frames they came in', async () => {
+  it('E26: is released message by message, in any frames', async () => {
     await start({ bytes: 3_000_000 });
     const peer = await open('a-u1-1');
     const text = JSON.stringify({ x: 'x'.repeat(200_000) });
@@ -102,7 +102,7 @@ describe('the memory of websockets', () => {
     peer.socket.destroy();
   });
 
-  it('E26: closes with 1009 for a message that no account has room for, and with 1008 for one that comes too slowly', async () => {
+  it('E26: closes with 1009 for a message that no account has room for, and with 1008 for a slow one', async () => {
     await start({ bytes: 3_000_000, leastRate: { bytes: 5000, everyMs: 200 } });
     const large = await open('a-u1-1');
     large.send(`"${'x'.repeat(900_000)}"`);

@@ -10,13 +10,13 @@ import {
 
 describe('the table of efforts', () => {
   for (const [format, tokens] of Object.entries(THINKING_TOKENS))
-    it(`E15: gives a greater effort never fewer thinking tokens, and "max" the most, in the format of ${format}`, () => {
+    it(`E15: never gives a higher effort fewer thinking tokens, and "max" the most, in the format of ${format}`, () => {
       const budgets = EFFORTS.map((effort) => tokens[effort]);
       expect(budgets).to.deep.equal(budgets.toSorted((a, b) => a - b));
       expect(budgets.at(-1)).to.be.greaterThan(tokens.high);
     });
 
-  it('fits an effort to those that a model takes, the first listed of two that are as near', () => {
+  it('maps an effort to the nearest of a model, the first listed of two equally near ones', () => {
     const fitted = (...taken: Effort[]) => EFFORTS.map((effort) => fitEffort(effort, taken)).join(' ');
     expect(fitted('max', 'high', 'low')).to.equal('low low low high high max max');
     expect(fitted('low', 'medium', 'high')).to.equal('low low low medium high high high');
@@ -24,7 +24,7 @@ describe('the table of efforts', () => {
     expect(fitted('max', 'high', 'medium', 'low', 'none')).to.equal('none low low medium high max max');
   });
 
-  it('leaves a word that is no effort as it is', () => {
+  it('leaves an unknown effort unchanged', () => {
     expect(nearestEffort('heroic', ['low'])).to.equal('heroic');
     expect(nearestEffort(undefined, ['low'])).to.equal(undefined);
   });

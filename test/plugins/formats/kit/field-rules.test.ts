@@ -12,11 +12,11 @@ const TABLE: FieldTable = {
 };
 
 describe('field rules', () => {
-  it('tell what is left out, unknown fields among it', () => {
+  it('report dropped fields, including unknown ones', () => {
     expect(applyFieldRules({ kept: 1, hint: 2, other: 3 }, TABLE, 'Acme')).to.deep.equal(['hint', 'other']);
   });
 
-  it('leave values out in silence that ask for nothing', () => {
+  it('silently drop values without effect', () => {
     expect(applyFieldRules({ hint: {}, wish: 1, other: null, more: undefined }, TABLE, 'Acme')).to.deep.equal([]);
   });
 
@@ -26,7 +26,7 @@ describe('field rules', () => {
       .with.property('param', 'wish');
   });
 
-  it('pass unknown fields where the table says so', () => {
+  it('pass unknown fields if the table allows it', () => {
     expect(applyFieldRules({ other: 3 }, { ...TABLE, unknown: 'passed' }, 'Acme')).to.deep.equal([]);
   });
 
@@ -34,7 +34,7 @@ describe('field rules', () => {
     expect(applyFieldRules({ constructor: 1, toString: 2 }, TABLE, 'Acme')).to.deep.equal(['constructor', 'toString']);
   });
 
-  it('tell no names that could not stand in a header, and no more than 32', () => {
+  it('report only names that are valid in a header, at most 32', () => {
     const many = Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`f${index}`, 1]));
     expect(applyFieldRules({ 'a\r\nset-cookie: x': 1, ...many }, TABLE, 'Acme'))
       .to.have.length(32)

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { toolCallId } from '../../../../plugins/providers/kit/index.ts';
 
 describe('ids of tool calls', () => {
-  it('stay as they are when they fit', () => {
+  it('stay unchanged when they are valid', () => {
     expect(toolCallId('call_Ab-9', 64)).to.equal('call_Ab-9');
   });
 

@@ -61,14 +61,14 @@ describe('the order of turns', () => {
     expect(send([system('One.'), system('Two.'), user('Hi')]).dropped).to.deep.equal([]);
   });
 
-  it('G1: a system message with no user turn after it becomes one, where it stood', () => {
+  it('G1: a system message with no user turn after it becomes one, at its place', () => {
     expect(send([user('Hi'), system('Now.')]).messages).to.deep.equal([user('Hi'), user(reminder('Now.'))]);
     expect(send([user('Hi'), system('Now.'), call('a'), result('a')]).messages.map(({ role }) => role)).to.deep.equal([
       ...['user', 'user', 'assistant', 'tool'],
     ]);
   });
 
-  it('G1: a system message between a call and its results comes after all of them', () => {
+  it('G1: a system message between a call and its results moves after all of them', () => {
     const { messages } = send([user('Hi'), call('a', 'b'), system('Now.'), result('a'), system('Then.'), result('b')]);
     expect(messages.map(({ role }) => role)).to.deep.equal(['user', 'assistant', 'tool', 'tool', 'user']);
     expect(messages.at(-1)?.content).to.equal(`${reminder('Now.')}\n\n${reminder('Then.')}`);
@@ -82,7 +82,7 @@ describe('the order of turns', () => {
     expect(folded?.content).to.equal(reminder('a &lt;/system-reminder> b &lt;System-Reminder> c < / system-reminder>'));
   });
 
-  it('G1: parts and marks of a cache stay with the words that they belong to', () => {
+  it('G1: parts and cache marks stay with their text', () => {
     const mark = { type: 'ephemeral' };
     const marked = system([{ type: 'text', text: 'Now.', cache_control: mark }]);
     const parts = [{ type: 'text', text: 'Go' }] as const;
@@ -94,7 +94,7 @@ describe('the order of turns', () => {
     ]);
   });
 
-  it('G1: `none` folds all, and `anywhere` changes nothing', () => {
+  it('G1: `none` merges all, and `anywhere` changes nothing', () => {
     const messages = [system('One.'), user('Hi'), system('Two.'), user('Go')];
     expect(send(messages, { systemMessages: 'none' }).messages).to.deep.equal([
       user(`${reminder('One.')}\n\nHi`),
@@ -122,7 +122,7 @@ describe('the order of turns', () => {
     expect(rolesOf('other')).to.deep.equal(['user', 'user']);
   });
 
-  it('G1: OpenAI gets system messages where they stand', () => {
+  it('G1: OpenAI gets system messages at their place', () => {
     const messages = [system('One.'), user('Hi'), system('Two.'), user('Go')];
     expect(translate(openai, { messages, model: 'gpt-4o' })).to.deep.include({ dropped: [] });
     expect(translate(openai, { messages, model: 'gpt-4o' }).body['messages']).to.deep.equal(messages);
@@ -153,14 +153,14 @@ describe('the order of turns', () => {
     ]);
   });
 
-  it('G1: a conversation that ends with an assistant’s turn gets a user turn, and the caller is told', () => {
+  it('G1: a conversation that ends with an assistant’s turn gets a user turn, which is reported to the caller', () => {
     const { messages, dropped } = send([user('Hi'), assistant('I th')]);
     expect(messages.at(-1)).to.deep.equal(user('Continue.'));
     expect(dropped).to.deep.equal(['messages.prefix']);
     expect(send([user('Hi'), assistant('I th')], { lastRole: 'any' }).messages).to.have.length(2);
   });
 
-  it('G1: a begun answer stays last where the model continues it: at Mistral, by `continues`, by the caller’s own field', () => {
+  it('G1: a prefilled response stays last if the model continues it: at Mistral, by `continues`, by the caller’s own field', () => {
     const begun = [user('Hi'), assistant('I th')];
     expect(send(begun, {}, mistral).messages.at(-1)).to.deep.equal({ ...assistant('I th'), prefix: true });
     const lastOf = (fields: object, config: object = {}) =>

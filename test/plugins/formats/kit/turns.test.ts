@@ -25,7 +25,7 @@ describe('conversations', () => {
     expect(answers.results.map(({ call }) => call.id)).to.deep.equal(['a', 'b']);
   });
 
-  it('take what an assistant refused with for its text', () => {
+  it('treat an assistant’s refusal as its text', () => {
     const { turns } = readConversation([{ role: 'assistant', content: null, refusal: 'No.' }]);
     expect(turns[0]).to.have.nested.property('parts[0].value.text', 'No.');
   });

@@ -31,7 +31,7 @@ describe('finish reasons', () => {
     ['insufficient_system_resource', 'overloaded'],
     ['network_error', 'broken_off'],
   ] as const) {
-    it(`takes ${reason} for a failure of class ${failure}, and not for an end (E19)`, () => {
+    it(`treats ${reason} as a failure of class ${failure}, and not as an end (E19)`, () => {
       expect(() => mapFinishReason(reason, false, {}))
         .to.throw(StreamFailure)
         .with.nested.property('failure.class', failure);
@@ -43,7 +43,7 @@ describe('finish reasons', () => {
       expect(mapFinishReason(reason, false, {}), reason).to.equal(undefined);
   });
 
-  it('keeps `stop` beside tool calls where the vendor means it', () => {
+  it('keeps `stop` with tool calls if the vendor means it', () => {
     expect(mapFinishReason('stop', true, { keepsStop: true })).to.equal('stop');
   });
 

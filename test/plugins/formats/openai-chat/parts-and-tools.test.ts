@@ -46,14 +46,14 @@ describe('parts and tools that not every vendor has', () => {
       }
     });
 
-  it('are functions alone where a vendor knows no other tools (E20)', () => {
+  it('are functions only if a vendor supports no other tools (E20)', () => {
     const tools = [toolOf('look'), { type: 'custom', custom: { name: 'patch' } }];
     expect(sentBy('openai', { tools })).to.have.property('tools').with.length(2);
     for (const vendor of ['groq', 'xai', 'together'])
       expect(sentBy(vendor, { tools }), vendor).to.equal('tools[1].type');
   });
 
-  it('are those that `allowed_tools` allows where a vendor does not know the choice (E20)', () => {
+  it('are those in `allowed_tools` if a vendor does not support the choice (E20)', () => {
     const request = {
       tools: [toolOf('look'), toolOf('send')],
       tool_choice: { type: 'allowed_tools', allowed_tools: CHOICE },

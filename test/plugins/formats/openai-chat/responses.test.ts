@@ -11,7 +11,7 @@ function read(body: object, choice: object = {}, message: object = {}) {
   return readResponse({ choices, ...body }, CALL, DIFFERENCES);
 }
 
-describe('a whole answer', () => {
+describe('a JSON response', () => {
   const CREATED: readonly (readonly [unknown, number])[] = [
     [1_763_000_000, 1_763_000_000],
     [1_763_000_000.9, 1_763_000_000],
@@ -22,12 +22,12 @@ describe('a whole answer', () => {
     [undefined, CALL.created],
   ];
   for (const [told, created] of CREATED) {
-    it(`is created at ${created} when the vendor says ${told}`, () => {
+    it(`is created at ${created} when the vendor sends ${told}`, () => {
       expect(read({ created: told }).created).to.equal(created);
     });
   }
 
-  it('gets the attempt’s id and the asked model when the vendor returns none', () => {
+  it('gets the attempt’s id and the requested model when the vendor sends none', () => {
     expect(read({ id: '', model: null })).to.include({ id: 'chatcmpl-own', model: 'asked' });
   });
 
@@ -36,7 +36,7 @@ describe('a whole answer', () => {
     expect(read({ choices }).choices.map(({ index }) => index)).to.deep.equal([0, 1]);
   });
 
-  it('keeps a newer field of OpenAI’s, and takes nulls and padding out', () => {
+  it('keeps a newer field of OpenAI’s, and removes nulls and padding', () => {
     const response = read(
       { shiny: { a: 1 }, obfuscation: 'x', nothing: null },
       { stop_reason: null },
@@ -49,12 +49,12 @@ describe('a whole answer', () => {
     expect(response.choices[0]?.message).to.deep.include({ annotations: [] }).and.not.have.property('audio');
   });
 
-  it('takes out what only shares a name with OpenAI’s fields', () => {
+  it('removes fields that only share a name with OpenAI’s', () => {
     const response = read({ service_tier: 'on_demand', system_fingerprint: 5, metadata: { a: 1 } });
     expect(response).not.to.have.any.keys('service_tier', 'system_fingerprint', 'metadata');
   });
 
-  it('says nothing where the vendor said nothing', () => {
+  it('is empty if the vendor sent nothing', () => {
     expect(read({}, {}, { content: undefined }).choices[0]?.message).to.deep.equal({
       role: 'assistant',
       content: null,

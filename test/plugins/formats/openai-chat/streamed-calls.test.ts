@@ -32,14 +32,14 @@ describe('streamed tool calls with index 0 and no id', () => {
     ]);
   });
 
-  it('D22: the same name opens a new call once the arguments were whole JSON', () => {
+  it('D22: the same name opens a new call once the arguments were complete JSON', () => {
     expect(collect([delta('f', '{"a":1}'), delta('f', '{"a":2}')])).to.deep.equal([
       { name: 'f', arguments: '{"a":1}' },
       { name: 'f', arguments: '{"a":2}' },
     ]);
   });
 
-  it('D22: a name that is repeated amid the arguments opens none', () => {
+  it('D22: a name repeated in the middle of the arguments opens none', () => {
     expect(collect([delta('f', '{"a":'), delta('f', '1}')])).to.deep.equal([{ name: 'f', arguments: '{"a":1}' }]);
   });
 

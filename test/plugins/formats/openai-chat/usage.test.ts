@@ -59,7 +59,7 @@ describe('usage', () => {
   it('keeps reasoning inside the completion, as OpenAI counts', () => {
     expect(readUsage({ ...SAME, ...reasoning })?.completion_tokens).to.equal(4);
   });
-  it('adds reasoning where the vendor counts it outside', () => {
+  it('adds reasoning if the vendor counts it separately', () => {
     expect(readUsage({ ...SAME, ...reasoning }, { reasoningTokens: 'outside' })).to.include({
       completion_tokens: 7,
       total_tokens: 17,

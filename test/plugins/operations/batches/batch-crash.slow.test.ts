@@ -95,7 +95,7 @@ describe('a batch whose gateway is killed while it is settled', () => {
   });
 
   for (const [name, { requests, begin, end }] of Object.entries(CASES))
-    it(`is charged once for each request by the gateway that comes after it, at ${name}`, async () => {
+    it(`is charged once for each request by the next gateway, at ${name}`, async () => {
       const books = () => gateways.command('accounts', 'show', 'local');
       const names = Array.from({ length: requests }, (_, at) => `line-${at}`);
       await gateways.command('accounts', 'credit', 'local', '20');

@@ -116,7 +116,7 @@ describe('batches at vendors', () => {
     expect(vendor.asked(`DELETE /v1/files/${vendor.batches.get(id).input_file_id}`)).to.equal(1);
   });
 
-  it('reserve what their lines may come to at half the price, and are charged by what each response used', async () => {
+  it('reserve the maximum of their lines at half the price, and are charged by the usage of each response', async () => {
     const { client, batch, user, id } = await begin([line('a'), line('b'), line('c')]);
     // 100 tokens out at 15 dollars per million, plus the estimated prompt at 2.50, for each of three.
     const before = await books(user);
@@ -141,7 +141,7 @@ describe('batches at vendors', () => {
     expect(await books(user)).to.include({ held: '0.00', spent: `${COST}` });
   });
 
-  it('are refused where the balance does not cover them', async () => {
+  it('are refused if the balance does not cover them', async () => {
     const { key } = await newKey('0.001');
     const client = gateway.openai(key);
     const file = await upload(client, [line('a'), line('b')]);
@@ -218,7 +218,7 @@ describe('batches at vendors', () => {
     ).to.match(/`purpose` must be `batch`/);
   });
 
-  it('that are cancelled or expire are charged for what was responded to', async () => {
+  it('that are cancelled or expire are charged for their responses', async () => {
     const { client, batch, user, id } = await begin([line('a'), line('b')]);
     expect((await client.batches.cancel(batch.id)).status).to.equal('cancelling');
     vendor.end(id, [result('a')], 'cancelled');
@@ -246,7 +246,7 @@ describe('batches at vendors', () => {
     expect(await books(user)).to.include({ held: '0.00', spent: '0.00' });
   });
 
-  it('with hostile results are charged each line once, and what cannot be read as it was held', async () => {
+  it('with hostile results are charged once per line, and an unreadable line by its reservation', async () => {
     const { client, batch, user, id } = await begin([line('a'), line('b'), line('c'), line('d')]);
     const held = Number((await books(user)).held) / 4;
     const silent = result('b', undefined);
@@ -295,7 +295,7 @@ describe('batches at vendors', () => {
     expect((await failure(upload(client, [other]))).message).to.match(/Line 1: .*no batches/);
   });
 
-  it('that Azure has no results of have none, and cost nothing', async () => {
+  it('without results at Azure have none, and cost nothing', async () => {
     const { client, batch, user, id } = await begin([line('a', { model: 'azure/gpt-5.5-batch' })]);
     vendor.end(id, [], 'Failed');
     Object.assign(vendor.batches.get(id), { output_file_id: '', error_file_id: '' });
@@ -303,7 +303,7 @@ describe('batches at vendors', () => {
     expect(await books(user)).to.include({ held: '0.00', spent: '0.00' });
   });
 
-  it('are looked at by the gateway itself, also when nobody asks', async () => {
+  it('are polled by the gateway itself, also without requests', async () => {
     const quick = await startGateway({
       billing: 'enforce',
       providers: { openai: { apiKey: 'sk-x', baseUrl: `${vendor.url}/v1`, prices: { 'gpt-5.5': PRICE } } },
@@ -320,7 +320,7 @@ describe('batches at vendors', () => {
     }
   });
 
-  it('are refused where a guardrail looks at responses, which do not come by it', async () => {
+  it('are refused if a guardrail checks responses, which do not pass through it', async () => {
     const guarded = await startGateway({
       providers: { openai: { apiKey: 'sk-x', baseUrl: `${vendor.url}/v1`, prices: { 'gpt-5.5': PRICE } } },
       policies: { words: { words: ['secret plan'] } },
@@ -338,7 +338,7 @@ describe('batches at vendors', () => {
     }
   });
 
-  it('G66: have every line read by guardrails of requests, also what only a body of the vendor’s format has', async () => {
+  it('G66: have every line read by guardrails of requests, also texts that only a body of the vendor’s format has', async () => {
     const anthropic = { apiKey: 'sk-ant-x', baseUrl: vendor.url, prices: { 'claude-opus-5': PRICE } };
     const guarded = await startGateway({
       providers: {
@@ -365,7 +365,7 @@ describe('batches at vendors', () => {
     }
   });
 
-  it('G66: are refused where a model judges each request', async () => {
+  it('G66: are refused if a model judges each request', async () => {
     const guarded = await startGateway({
       providers: { openai: { apiKey: 'sk-x', baseUrl: `${vendor.url}/v1`, prices: { 'gpt-5.5': PRICE } } },
       policies: { topics: { model: 'openai/gpt-5.5', denied: ['law'] } },
@@ -373,7 +373,9 @@ describe('batches at vendors', () => {
     try {
       const client = guarded.openai();
       const file = await upload(client, [line('a')]);
-      expect((await failure(create(client, file.id))).message).to.match(/"topics" of this gateway cannot judge the requests of a batch/);
+      expect((await failure(create(client, file.id))).message).to.match(
+        /"topics" of this gateway cannot judge the requests of a batch/,
+      );
     } finally {
       await guarded.stop();
     }
@@ -450,7 +452,7 @@ describe('batches at vendors', () => {
     expect(error.status).to.equal(403);
   });
 
-  it('cost a part of every rate and all of every fee, or what their price says of batches', () => {
+  it('cost a part of every rate and all of every fee, or the batch price of a model', () => {
     const tiers = [{ input_tokens_above: 10, input: 2, output: 4 }];
     const price = { input: 1, output: 3, cached_input: 0.1, tiers, fees: { searches: 0.01 } };
     expect(batchPrice({ ...price, service_tiers: { flex: { input: 9, output: 9 } } }, 0.5)).to.deep.equal({

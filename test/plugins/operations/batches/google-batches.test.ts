@@ -117,7 +117,7 @@ describe('batches at Google', () => {
     expect(gone.message).to.include('NOT_FOUND');
   });
 
-  it('reserve what their requests may come to at half the price, and charge what each response used, once', async () => {
+  it('reserve the maximum of their requests at half the price, and charge the usage of each response once', async () => {
     const { client, name, user } = await begin([asked(), asked(), asked()]);
     expect(Number((await books(user)).held)).to.be.within(3 * 0.0015, 3 * 0.0016);
     vendor.end([responded(), failed, responded(1, 1)]);
@@ -128,7 +128,7 @@ describe('batches at Google', () => {
     expect(tiers).to.have.length(2);
   });
 
-  it('charge as it was held what came without a usage, and what succeeded and is not there', async () => {
+  it('charge the reservation of responses without usage, and of missing successes', async () => {
     const { client, name, user } = await begin([asked(), asked(), asked(), asked()]);
     const held = Number((await books(user)).held) / 4;
     vendor.end([responded(), responded(null), failed], 'BATCH_STATE_SUCCEEDED', 3);
@@ -138,7 +138,7 @@ describe('batches at Google', () => {
     expect(Number(spent)).to.be.closeTo(0.004 + 2 * held, 1e-9);
   });
 
-  it('that are cancelled are charged for what was responded to, and failed ones nothing', async () => {
+  it('that are cancelled are charged for their responses, and failed ones nothing', async () => {
     const { client, name, user } = await begin([asked(), asked()]);
     expect((await failure(client.batches.delete({ name }))).status).to.equal(400);
     vendor.end([responded()], 'BATCH_STATE_RUNNING');
@@ -165,7 +165,7 @@ describe('batches at Google', () => {
     expect(await books(user)).to.deep.equal({ held: '0.00', spent: '0.00' });
   });
 
-  it('are others’ secret, and refused where the balance does not cover them', async () => {
+  it('are hidden from others, and refused if the balance does not cover them', async () => {
     const { name } = await begin();
     const { client } = await newClient();
     for (const work of [
@@ -224,7 +224,7 @@ describe('batches at Google', () => {
     expect(vendor.upstream.requests).to.have.length(before);
   });
 
-  it('are looked at by the gateway itself, also when nobody asks, and after it has started anew', async () => {
+  it('are polled by the gateway itself, also without requests, and after a restart', async () => {
     const quick = await startGateway({
       ...configOf(vendor.upstream.url),
       operations: { batches: { lookEvery: '20ms' } },

@@ -29,7 +29,7 @@ function cacheOf(maxBytes = 1_000_000) {
 const KEY = 'a'.repeat(64);
 
 describe('the cache of sounds', () => {
-  it('gives a sound again, with what it is', async () => {
+  it('replays a sound, with its format', async () => {
     const { cache } = cacheOf();
     expect(await cache.find(KEY)).to.equal(undefined);
     const first = await collectSound(cache.keep(KEY, answerOf(mp3.subarray(0, 99), mp3.subarray(99))));
@@ -47,7 +47,7 @@ describe('the cache of sounds', () => {
     expect(places.size).to.equal(0);
   });
 
-  it('gives a WAV that was streamed its true size', async () => {
+  it('writes the true size into a streamed WAV', async () => {
     const { cache } = cacheOf();
     const streamed = { ...answerOf(fixture('streamed.wav')), format: 'wav' };
     for await (const _ of cache.keep(KEY, streamed).audio);
@@ -55,7 +55,7 @@ describe('the cache of sounds', () => {
     for await (const wav of again?.audio ?? []) expect(hearWav(Buffer.from(wav)).seconds).to.be.closeTo(0.1, 0.001);
   });
 
-  it('never holds more than its bound, whatever is said', async () => {
+  it('never stores more than its limit', async () => {
     const { cache, places } = cacheOf(100_000);
     for (let index = 0; index < 200; index++) {
       const key = index.toString(16).padStart(8, '0').repeat(8);
@@ -65,7 +65,7 @@ describe('the cache of sounds', () => {
     expect(held).to.be.within(20_000, 100_000);
   });
 
-  it('gives nobody the sound of another key that has the same place', async () => {
+  it('never returns the sound of another key with the same hash', async () => {
     const { cache } = cacheOf(1);
     await collectSound(cache.keep(KEY, answerOf(mp3)));
     expect(await cache.find('b'.repeat(64))).to.equal(undefined);
@@ -79,7 +79,7 @@ describe('the cache of sounds', () => {
     expect((await collectSound(cache.keep(KEY, answerOf(mp3)))).equals(mp3)).to.equal(true);
   });
 
-  it('tells apart everything that makes another sound, and nothing else', () => {
+  it('distinguishes exactly the requests with different sounds', () => {
     const keyOf = (request: Partial<SpeechRequest>, account = 'u', vendor = 'v') =>
       speechCacheKey(account, vendor, checkSpeech(speechVendor(), { text: 'Hi.', ...request }));
     const options = { options: { b: 1, a: 2 } };

@@ -7,7 +7,7 @@ import { speechVendor } from '../../../support/speech/speech-vendor.ts';
 const vendor = speechVendor();
 
 describe('checking a speech request', () => {
-  it('fills in what the caller left out', () => {
+  it('fills in omitted options', () => {
     const { input, model, pieces, characters } = checkSpeech(vendor, { text: 'Hello 😀' });
     expect(input).to.deep.equal({ text: 'Hello 😀', voice: 'ann', format: 'mp3', speed: 1 });
     expect({ model, pieces, characters }).to.deep.equal({ model: 'tts-a', pieces: ['Hello 😀'], characters: 7 });
@@ -30,7 +30,13 @@ describe('checking a speech request', () => {
       'split',
       'mp3, wav or pcm',
     ],
-    ['a text of too many pieces', { text: 'a'.repeat(801), split: true }, 'request_too_large', 'text', 'with "split" is 800'],
+    [
+      'a text of too many pieces',
+      { text: 'a'.repeat(801), split: true },
+      'request_too_large',
+      'text',
+      'with "split" is 800',
+    ],
     ['a speed below the range', { text: 'a', speed: 0.49 }, 'invalid_request', 'speed', '0.5 to 2'],
     ['a speed above the range', { text: 'a', speed: 2.01 }, 'invalid_request', 'speed', '0.5 to 2'],
     ['a speed that is no number', { text: 'a', speed: Number.NaN }, 'invalid_request', 'speed', '0.5 to 2'],
@@ -55,7 +61,7 @@ describe('checking a speech request', () => {
     });
   }
 
-  it('shows a caller’s own words bounded and in quotes', () => {
+  it('quotes a caller’s own text with a limited length', () => {
     const voice = `"\n${'x'.repeat(5000)}`;
     expect(() => checkSpeech(vendor, { text: 'a', voice }))
       .to.throw()
@@ -63,7 +69,7 @@ describe('checking a speech request', () => {
       .that.satisfies((message: string) => message.length < 300 && !message.includes('\n'));
   });
 
-  it('takes a voice in any case, and any voice where nobody knows them', () => {
+  it('accepts a voice in any case, and any voice if the list is unknown', () => {
     expect(checkSpeech(vendor, { text: 'a', voice: 'bert' }).input.voice).to.equal('Bert');
     const { voices: _, ...unlisted } = vendor;
     expect(checkSpeech(unlisted, { text: 'a', voice: 'any-id' }).input.voice).to.equal('any-id');
@@ -72,7 +78,7 @@ describe('checking a speech request', () => {
     ).to.equal('new');
   });
 
-  it('takes the voice of a language only when none was named', () => {
+  it('uses the voice of a language only when none was requested', () => {
     const polyglot = speechVendor({ voiceFor: (language) => (language === 'de' ? 'carla' : undefined) });
     const voiceOf = (request: Partial<SpeechRequest>) => checkSpeech(polyglot, { text: 'a', ...request }).input.voice;
     expect(voiceOf({ language: 'de' })).to.equal('carla');
@@ -84,7 +90,7 @@ describe('checking a speech request', () => {
     expect(checkSpeech(vendor, { text: 'a'.repeat(50), model: 'tts-b-2026' }).pieces).to.have.length(1);
   });
 
-  it('splits where that was asked for', () => {
+  it('splits if requested', () => {
     const { pieces, characters } = checkSpeech(vendor, { text: 'One two three. Four five six.', split: true });
     expect(pieces).to.deep.equal(['One two three. ', 'Four five six.']);
     expect(characters).to.equal(29);

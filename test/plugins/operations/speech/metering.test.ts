@@ -35,7 +35,7 @@ const FALLBACK = definePlugin<object, 'policy'>({
     }),
 }) as Plugin;
 
-describe('what a call of speech comes to', () => {
+describe('the usage of a speech call', () => {
   let one: ScriptedUpstream;
   let two: ScriptedUpstream;
   let gateway: SpeechGateway;
@@ -75,7 +75,7 @@ describe('what a call of speech comes to', () => {
     };
   };
 
-  it('is its characters, told in the headers where the sound is whole before they go', async () => {
+  it('is its characters, in the headers if the sound is complete before they are sent', async () => {
     one.script(answer(200, mp3, MP3));
     expect(await speak({ text: 'Hi.', stream: false })).to.deep.include({
       http: 200,
@@ -101,7 +101,7 @@ describe('what a call of speech comes to', () => {
     }
   });
 
-  it('is the first piece of a split text when no sound came', async () => {
+  it('is the first piece of a split text when no sound arrived', async () => {
     one.script((wire) => wire.hang());
     const { http, units, cost, sent } = await speak({ text: 'One two three. Four five six.', split: true });
     expect({ http, units, cost, sent }).to.deep.equal({
@@ -113,7 +113,7 @@ describe('what a call of speech comes to', () => {
   });
 
   for (const stream of [true, false]) {
-    it(`is all that was sent when the sound breaks off (${stream ? 'streamed' : 'whole'})`, async () => {
+    it(`is everything sent when the sound is interrupted (${stream ? 'streamed' : 'not streamed'})`, async () => {
       one.script(async (wire) => {
         await wire.send(head(200, { ...MP3, 'transfer-encoding': 'chunked' }));
         await wire.send(chunk(mp3.subarray(0, 1500)));
@@ -143,8 +143,8 @@ describe('what a call of speech comes to', () => {
   });
 });
 
-describe('a sound that is kept', () => {
-  it('is given again for nothing, whole and streamed, and says so', async () => {
+describe('a cached sound', () => {
+  it('is replayed free of charge, with and without a stream, and marked', async () => {
     const upstream = await startScriptedUpstream();
     const gateway = await startSpeechGateway(
       { one: speechVendor({ baseUrl: upstream.url, ...PRICES }) },

@@ -40,7 +40,7 @@ describe('speech for OpenAI’s clients', () => {
     await upstream.close();
   });
 
-  it('gives the client its sound', async () => {
+  it('returns the sound to the client', async () => {
     upstream.script(answer(200, mp3, MP3));
     const before = upstream.requests.length;
     const response = await client.audio.speech.create({
@@ -59,7 +59,7 @@ describe('speech for OpenAI’s clients', () => {
     });
   });
 
-  it('gives clients of Mistral’s JSON, and takes their name of the voice', async () => {
+  it('returns JSON to Mistral’s clients, and accepts their name of the voice', async () => {
     upstream.script(answer(200, mp3, MP3));
     const before = upstream.requests.length;
     // Request of @mistralai/mistralai 2.7.0.
@@ -72,7 +72,7 @@ describe('speech for OpenAI’s clients', () => {
     expect((await upstream.request(before)).json()).to.include({ voice: 'nova' });
   });
 
-  it('passes instructions on, and takes an alias', async () => {
+  it('passes instructions on, and accepts an alias', async () => {
     upstream.script(answer(200, fixture('hi.aac'), { 'content-type': 'audio/aac' }));
     const before = upstream.requests.length;
     const response = await client.audio.speech.create({
@@ -109,7 +109,7 @@ describe('speech for OpenAI’s clients', () => {
     await response.arrayBuffer();
   });
 
-  it('takes the 4,096 characters that OpenAI takes, also of a vendor that takes fewer at once', async () => {
+  it('accepts OpenAI’s 4,096 characters, also for a vendor with a lower limit', async () => {
     const text = `${'This is said again. '.repeat(204)}Now the end, 16.`;
     expect(text.length).to.equal(4096);
     const pcm = fixture('hi.pcm');
@@ -129,7 +129,7 @@ describe('speech for OpenAI’s clients', () => {
   });
 
   for (const format of ['mp3', 'opus'] as const) {
-    it(`takes 4,096 characters on espeak as ${format}`, async function () {
+    it(`accepts 4,096 characters on espeak as ${format}`, async function () {
       needProgram(this as never, 'espeak-ng');
       needProgram(this as never, 'ffmpeg');
       const input = 'a, '.repeat(1365).concat('b');
@@ -159,7 +159,7 @@ describe('speech for OpenAI’s clients', () => {
     expect(events.at(-1)).to.deep.equal({ type: 'speech.audio.done', usage: { characters: 3 } });
   });
 
-  it('tells an error in the events when the sound breaks off, and no end', async () => {
+  it('sends an error event when the sound is interrupted, and no end', async () => {
     upstream.script(async (wire) => {
       await wire.send(CHUNKED);
       await wire.send(chunk(mp3.subarray(0, 1500)));
@@ -196,7 +196,7 @@ describe('speech for OpenAI’s clients', () => {
     ]);
   });
 
-  it('lists voices and models to Open WebUI without a key, and asks no vendor for it', async function () {
+  it('lists voices and models to Open WebUI without a key, without requests to vendors', async function () {
     needProgram(this, 'espeak-ng');
     const before = upstream.requests.length;
     const [voices, models] = await Promise.all(

@@ -9,7 +9,7 @@ describe('the price of speech', () => {
     expect(costOfSpeech({ characters: 0 }, { characters: 15 })?.amount).to.equal(0);
   });
 
-  it('is by seconds, and an estimate when the format does not tell them', () => {
+  it('is by seconds, and an estimate when the format does not contain them', () => {
     expect(costOfSpeech({ characters: 12, seconds: 2 }, { seconds: 250 })).to.include({
       amount: 500_000,
       estimated: false,
@@ -17,7 +17,7 @@ describe('the price of speech', () => {
     expect(costOfSpeech({ characters: 12 }, { seconds: 250 })).to.include({ amount: 250_000, estimated: true });
   });
 
-  it('is by tokens, and an estimate when the vendor does not tell them', () => {
+  it('is by tokens, and an estimate when the vendor does not report them', () => {
     const usage = { characters: 40, seconds: 4, tokens: { input: 14, output: 101 } };
     expect(costOfSpeech(usage, { input: 0.6, output: 12 })).to.include({ amount: 1_220_400, estimated: false });
     expect(costOfSpeech({ characters: 40, seconds: 4 }, { input: 0.6, output: 12 })?.estimated).to.equal(true);
@@ -28,7 +28,7 @@ describe('the price of speech', () => {
     expect(estimateSpeech(5, 1, undefined)).to.equal(undefined);
   });
 
-  it('is estimated higher for slow speech, and never below what the characters cost', () => {
+  it('is estimated higher for slow speech, and never below the cost of the characters', () => {
     expect(estimateSpeech(120, 0.5, { seconds: 100 })).to.equal(2_000_000);
     expect(estimateSpeech(120, 2, { seconds: 100 })).to.equal(1_000_000);
     expect(estimateSpeech(120, 1, { characters: 15 })).to.equal(1_800_000);

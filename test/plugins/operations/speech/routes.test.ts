@@ -18,7 +18,7 @@ describe('the routes of speech', () => {
     await upstream.close();
   });
 
-  it('answers the bytes of the vendor with their type, and says what they are', async () => {
+  it('returns the bytes of the vendor with their type and format', async () => {
     upstream.script(answer(200, mp3, MP3));
     const response = await gateway.post('/openai/tts', { text: 'Hi.' });
     expect(response.status).to.equal(200);
@@ -30,7 +30,7 @@ describe('the routes of speech', () => {
     expect((await readAll(response)).bytes.equals(mp3)).to.equal(true);
   });
 
-  it('sends the operator’s key to the vendor, and none of the caller’s', async () => {
+  it('sends the operator’s key to the vendor, and nothing of the caller', async () => {
     upstream.script(answer(200, mp3, MP3));
     const before = upstream.requests.length;
     await readAll(await gateway.post('/openai/tts', { text: 'Hi.' }));
@@ -61,7 +61,7 @@ describe('the routes of speech', () => {
     });
   }
 
-  it('tells the length and the true sizes of a WAV that was not streamed', async () => {
+  it('sends the length and the true sizes of a WAV without a stream', async () => {
     upstream.script(answer(200, fixture('streamed.wav'), { 'content-type': 'audio/wav' }));
     const response = await gateway.post('/bare/tts', { text: 'Hi.', stream: false });
     expect(response.headers.get('content-length')).to.equal(String(fixture('streamed.wav').length));
@@ -99,7 +99,7 @@ describe('the routes of speech', () => {
     expect(voices.map(({ id }) => id)).to.include.members(['alloy', 'nova']);
   });
 
-  it('speaks real words through espeak, whole and streamed', async function () {
+  it('generates real speech through espeak, with and without a stream', async function () {
     needProgram(this as never, 'espeak-ng');
     const response = await gateway.post('/espeak/tts', { text: 'hello' });
     expect(response.headers.get('content-type')).to.equal('audio/wav');

@@ -31,7 +31,7 @@ const LONG = { text: 'One two three. Four five six. Seven eight.', split: true }
 describe('running speech', () => {
   const mp3 = fixture('hi.mp3');
 
-  it('answers the sound with what it is and what it took', async () => {
+  it('returns the sound with its format and usage', async () => {
     const answer = await run({ text: 'Hi.' }, () => soundAnswer(mp3.subarray(0, 1000), mp3.subarray(1000)));
     const { contentType, format, model, voice, characters } = answer;
     expect({ contentType, format, model, voice, characters }).to.deep.equal({
@@ -82,7 +82,7 @@ describe('running speech', () => {
     });
   }
 
-  it('fails after the sound that came when the rest does not', async () => {
+  it('fails after the received sound when the rest is missing', async () => {
     const answer = await run({ text: 'Hi.' }, () => soundAnswer(mp3.subarray(0, 1000)));
     const heard: Uint8Array[] = [];
     const told = await failure(
@@ -94,7 +94,7 @@ describe('running speech', () => {
     expect(heard).to.have.length(1);
   });
 
-  it('passes a broken connection on as it is', async () => {
+  it('passes a broken connection on', async () => {
     const broken = new Error('reset');
     const answer = await run({ text: 'Hi.' }, () => soundAnswer(mp3.subarray(0, 1000), broken));
     await collectSound(answer).then(
@@ -137,7 +137,7 @@ describe('running speech', () => {
     expect(ended).to.equal(true);
   });
 
-  it('adds up the tokens that the vendor tells', async () => {
+  it('adds up the vendor’s tokens', async () => {
     const told = { input: 3, output: 5 };
     const codec = {
       ...speechVendor().codec,
@@ -150,7 +150,7 @@ describe('running speech', () => {
 });
 
 describe('running speech in pieces', () => {
-  it('asks for one piece after the other, and joins mp3 without the tags that would be untrue', async function () {
+  it('requests pieces in order, and joins mp3 without invalid tags', async function () {
     needProgram(this as never, 'ffmpeg');
     const asked: string[] = [];
     const answer = await run(LONG, (request) => {
@@ -165,14 +165,14 @@ describe('running speech in pieces', () => {
     expect(answer.usage().characters).to.equal(42);
   });
 
-  it('joins WAV under one header, and leaves out what is no sound', async () => {
+  it('joins WAV under one header, without chunks other than sound', async () => {
     const tagged = Buffer.concat([fixture('hi.wav'), Buffer.from('LIST\x04\0\0\0junk')]);
     const sound = await collectSound(await run({ ...LONG, format: 'wav' }, () => soundAnswer(tagged)));
     expect(hearWav(sound).seconds).to.be.closeTo(1.2, 0.001);
     expect(sound.includes('junk')).to.equal(false);
   });
 
-  it('says of a streamed join that its size is not known', async () => {
+  it('marks the size of a streamed join as unknown', async () => {
     const answer = await run({ ...LONG, format: 'wav' }, () => soundAnswer(fixture('hi.wav')));
     for await (const header of answer.audio) {
       expect(Buffer.from(header).readUInt32LE(40)).to.equal(0xffff_ffff);
@@ -188,7 +188,7 @@ describe('running speech in pieces', () => {
     expect((await failure(collectSound(answer))).message).to.include('cannot be joined');
   });
 
-  it('ends with an error when a later piece fails, and asks for no further one', async () => {
+  it('ends with an error when a later piece fails, and requests no further one', async () => {
     let asked = 0;
     const answer = await run({ ...LONG, format: 'pcm' }, () => {
       asked += 1;
@@ -200,7 +200,7 @@ describe('running speech in pieces', () => {
     expect(answer.usage().characters).to.equal(30);
   });
 
-  it('asks for no further piece once the call is aborted', async () => {
+  it('requests no further piece once the call is aborted', async () => {
     const stop = new AbortController();
     let asked = 0;
     const answer = await run(

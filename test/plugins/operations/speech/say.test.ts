@@ -39,7 +39,7 @@ async function say(args: readonly string[], options: CommandInput['options'], is
 describe('the command say', () => {
   const folder = useTempFolder('say-command');
 
-  it('writes the sound to stdout as it is', async () => {
+  it('writes the sound to stdout unchanged', async () => {
     const { written, asked } = await say(['hello', 'world'], {});
     expect(written.equals(wav)).to.equal(true);
     expect(asked).to.deep.equal([{ vendor: 'espeak', request: { text: 'hello world', stream: false, split: true } }]);
@@ -49,7 +49,7 @@ describe('the command say', () => {
     for (const args of [[], ['-']]) expect((await say(args, {})).asked[0]?.request.text).to.equal('from stdin');
   });
 
-  it('writes a whole file, takes the format of its extension, and says what it wrote', async () => {
+  it('writes a complete file, in the format of its extension, and reports it', async () => {
     const output = path.join(folder, 'hello.wav');
     const { asked, results } = await say(['hi'], {
       output,
@@ -80,7 +80,7 @@ describe('the command say', () => {
     });
   }
 
-  it('leaves nothing behind where it cannot write', async () => {
+  it('leaves no partial file if it cannot write', async () => {
     const output = path.join(folder, 'nowhere', 'hello.wav');
     const error = await say(['hi'], { output }).catch((thrown: unknown) => thrown);
     expect(error).to.have.property('code', 'ENOENT');

@@ -97,7 +97,7 @@ describe('the flow of sound', () => {
     ],
   ];
   for (const [title, script] of cuts) {
-    it(`never ends a clip as if it were whole when the vendor ${title}`, async () => {
+    it(`never ends a clip as if it were complete when the vendor ${title}`, async () => {
       upstream.script(script);
       // Cut before the headers were sent, the caller gets no response. Cut later, the response is interrupted.
       const streamed = await gateway.post('/openai/tts', { text: 'Hi.' }).catch(() => undefined);
@@ -110,7 +110,7 @@ describe('the flow of sound', () => {
     });
   }
 
-  it('tells callers of HTTP/1.0, who could not see a cut, the length', async () => {
+  it('sends the length to HTTP/1.0 callers, who could not detect a cut', async () => {
     upstream.script(async (wire) => {
       await wire.send(CHUNKED);
       await wire.send(chunk(mp3));
@@ -142,7 +142,7 @@ describe('the flow of sound', () => {
     await request.closed;
   });
 
-  it('takes from the vendor only as fast as the caller listens', async () => {
+  it('reads from the vendor only as fast as the caller reads', async () => {
     let sent = 0;
     let seen = -1;
     let rounds = 0;

@@ -5,7 +5,7 @@ import { speechVendor } from '../../../support/speech/speech-vendor.ts';
 const credential = { header: 'authorization', required: true, value: 'key' } as const;
 
 describe('the list of a vendor’s voices', () => {
-  it('is asked of the vendor once, for all who ask at once and for five minutes', async () => {
+  it('is requested from the vendor once for concurrent requests and for five minutes', async () => {
     let asked = 0;
     let now = 0;
     const listVoices = async () => {
@@ -27,7 +27,7 @@ describe('the list of a vendor’s voices', () => {
     expect(asked).to.equal(2);
   });
 
-  it('is what is known here when the vendor has no key or no list', async () => {
+  it('is the built-in list when the vendor has no key or no list', async () => {
     const listVoices = () => Promise.reject(new Error('asked'));
     const found = async () => [{ id: 'here', name: 'Here' }];
     const vendors = new Map([
@@ -41,7 +41,7 @@ describe('the list of a vendor’s voices', () => {
     expect(await list('local')).to.deep.equal([{ id: 'here', name: 'Here' }]);
   });
 
-  it('passes an error on, and asks again the next time', async () => {
+  it('passes an error on, and requests it again the next time', async () => {
     const lists = [() => Promise.reject(new Error('no')), () => Promise.resolve([])];
     const listVoices = () => lists.shift()?.() ?? Promise.reject(new Error('asked again'));
     const vendors = new Map([['v', speechVendor({ listVoices, credential })]]);
@@ -53,7 +53,7 @@ describe('the list of a vendor’s voices', () => {
     expect(await list('v')).to.deep.equal([]);
   });
 
-  it('says which vendors there are when one is not', async () => {
+  it('lists the vendors for an unknown one', async () => {
     const list = createVoiceList(() => new Map([['v', speechVendor()]]));
     await list('w').then(
       () => expect.fail('it has voices'),

@@ -29,7 +29,7 @@ const PLUGIN = `export default {
   },
 };`;
 
-describe('the cost that an answer hook gives', () => {
+describe('the cost returned by an answer hook', () => {
   let gateway: TestGateway;
   before(async () => {
     const files = { 'canned.mjs': PLUGIN };
@@ -57,7 +57,7 @@ describe('the cost that an answer hook gives', () => {
     });
 
   for (const stream of [false, true]) {
-    it(`is charged once ${stream ? 'on a stream' : 'for a whole response'}, to the balance, the key's budget and the usage`, async () => {
+    it(`is charged once ${stream ? 'on a stream' : 'for a JSON response'}, to the balance, the key's budget and the usage`, async () => {
       const { key, user } = await createKey('--budget', '0.00001');
       expect(await chat(key, 'dear', stream)).to.equal(200);
       await booksWith(key, 30);
@@ -74,13 +74,13 @@ describe('the cost that an answer hook gives', () => {
     });
   }
 
-  it('is not owed where it gives none', async () => {
+  it('is not charged if it returns none', async () => {
     const { key } = await createKey();
     expect(await chat(key, 'cheap')).to.equal(200);
     await booksWith(key, 0);
   });
 
-  it('is charged once also when the store is away at first, or its replies are lost', async () => {
+  it('is charged once also when the store is unavailable at first, or its replies are lost', async () => {
     const store = await openMemory();
     const faulty = makeFaulty(store.ledger);
     const queue = createWriteQueue({ log: createSilentLog(), otherwise: 'it is lost', firstPauseMs: 5 });

@@ -200,7 +200,7 @@ describe('the accounts policy', () => {
     });
   }
 
-  it('charges exactly what was used when nothing dies', async () => {
+  it('charges exactly the usage without crashes', async () => {
     const calm = STEPS.map((steps) => steps.filter((step) => step.do === 'call' || step.do === 'end'));
     await fc.assert(
       fc.asyncProperty(calm, async (steps) => {
@@ -217,7 +217,7 @@ describe('the accounts policy', () => {
     );
   });
 
-  it('charges what was used, and no refused call, when the store fails now and then', async () => {
+  it('charges the usage, and no refused call, when the store fails intermittently', async () => {
     const shaky = STEPS.map((steps) => steps.filter((step) => step.do !== 'crash' && step.do !== 'sweep'));
     await fc.assert(
       fc.asyncProperty(shaky, async (steps) => {
@@ -232,7 +232,7 @@ describe('the accounts policy', () => {
     );
   });
 
-  describe('beside limits that refuse', () => {
+  describe('with limits that refuse', () => {
     const [ann] = USERS.map(({ budget: _, ...user }) => user) as [Principal];
     const tooMany = () => new GatewayError('rate_limited', 'Too many.', { retryAfterMs: 60_000 });
     const refusedBy = (work: Promise<unknown>) =>
@@ -253,7 +253,7 @@ describe('the accounts policy', () => {
       });
     }
 
-    it('writes nothing to the ledger for a caller who goes on asking', async () => {
+    it('writes nothing to the ledger for a caller’s repeated requests', async () => {
       const store = await openMemory();
       let reservations = 0;
       const reserve = store.ledger.reserve;

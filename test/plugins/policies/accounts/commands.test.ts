@@ -7,17 +7,15 @@ import { fakeIo } from '../../../support/plugins/fake-io.ts';
 import { makeFaulty } from './charged-calls.ts';
 
 describe('tollgate accounts credit', () => {
-  it('tells how to repeat a credit safely when the store did not say whether it was written', async () => {
+  it('explains how to repeat a credit safely after an unknown result of the store', async () => {
     const store = await openMemory();
     const faulty = makeFaulty(store.ledger);
     const commands: Command[] = [];
     registerAccounts({
-      ledger: faulty.ledger,
-      stores: { ...store, kept: store.kept('accounts') },
+      books: { ledger: faulty.ledger, records: createRecordBook(store) },
+      stores: { kept: store.kept('accounts'), shared: (name) => store.keyv(name) as never },
       settings: { plans: {} } as never,
-      records: createRecordBook(store),
-      shared: (name) => store.keyv(name) as never,
-      audit: async () => undefined,
+      operators: { audit: async () => undefined },
       route: () => undefined,
       command: (command) => void commands.push(command),
     });

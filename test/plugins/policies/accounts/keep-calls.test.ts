@@ -7,7 +7,7 @@ import { startCharging } from './charged-calls.ts';
 const DAY_MS = 86_400_000;
 
 describe('the records that the accounts policy keeps', () => {
-  it('are those of 90 days; what was before is in reports all the same', async () => {
+  it('are those of 90 days; earlier calls are in reports all the same', async () => {
     const store = await openMemory();
     const { ledger } = store;
     for (const days of [0, 89, 91, 200]) {
@@ -28,7 +28,7 @@ describe('the records that the accounts policy keeps', () => {
     await store.close();
   });
 
-  it('go when the store is back, where it was away at first', async () => {
+  it('are deleted when the store is back, if it was unavailable at first', async () => {
     const store = await openMemory();
     let isAway = true;
     const asked: number[] = [];

@@ -22,7 +22,7 @@ describe('the clock of reservations', () => {
   });
 
   for (const jumpMs of [HOUR_MS, -HOUR_MS])
-    it(`goes on when the clock of the machine jumps by ${jumpMs / HOUR_MS} h`, async () => {
+    it(`continues when the clock of the machine jumps by ${jumpMs / HOUR_MS} h`, async () => {
       const { now, adjust } = createLedgerClock({}, log);
       const before = now();
       offsetMs = jumpMs;
@@ -30,7 +30,7 @@ describe('the clock of reservations', () => {
       expect(now() - before).to.be.within(0, 1000);
     });
 
-  it('is that of the store where it has one, and says once that the machine differs', async () => {
+  it('is that of the store if it has one, and reports once that the machine differs', async () => {
     const { now, adjust } = createLedgerClock({ clock: async () => Date.now() - 20 * 60_000 }, log);
     await adjust();
     expect(Date.now() - now()).to.be.closeTo(20 * 60_000, 1000);
@@ -38,7 +38,7 @@ describe('the clock of reservations', () => {
     expect(warnings).to.deep.equal([{ ahead_s: 1200 }]);
   });
 
-  it('says nothing of a difference that does no harm', async () => {
+  it('does not report a harmless difference', async () => {
     await createLedgerClock({ clock: async () => Date.now() - 2000 }, log).adjust();
     expect(warnings).to.deep.equal([]);
   });

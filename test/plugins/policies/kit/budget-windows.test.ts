@@ -91,7 +91,7 @@ describe('the calendar windows of budgets', () => {
     );
   });
 
-  it('let an hour begin where the clock comes to a full hour or is set into another', () => {
+  it('start an hour at a full hour of the clock or at its change into another', () => {
     fc.assert(
       fc.property(fc.constantFrom(...ZONES), instants, (timezone, instant) => {
         const { start, end } = windowAt({ every: 'hour', timezone }, instant);
@@ -130,7 +130,7 @@ describe('the calendar windows of budgets', () => {
     ]);
   });
 
-  it('let a month be the calendar’s and not thirty days, from any first day, over leap days (G87)', () => {
+  it('use calendar months and not thirty days, from any first day, over leap days (G87)', () => {
     const month = (startsOn: number, at: string, timezone = 'Europe/Berlin'): readonly string[] =>
       iso(windowAt({ every: 'month', timezone, startsOn }, Date.parse(at)));
     expect(month(1, '2026-02-11T15:43Z')).to.deep.equal(['2026-01-31T23:00Z', '2026-02-28T23:00Z']);
@@ -139,7 +139,7 @@ describe('the calendar windows of budgets', () => {
     expect(month(15, '2026-01-14T12:00Z', 'UTC')).to.deep.equal(['2025-12-15T00:00Z', '2026-01-15T00:00Z']);
   });
 
-  it('let weeks begin on Monday, or on Sunday where that is said', () => {
+  it('start weeks on Monday, or on Sunday if configured', () => {
     const week = (startsOn?: 'sunday'): readonly string[] =>
       iso(
         windowAt(
@@ -166,7 +166,7 @@ describe('the calendar windows of budgets', () => {
     expect([start, end]).to.deep.equal([Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]);
   });
 
-  it('know zones by their names alone', () => {
+  it('identify zones by their names only', () => {
     for (const name of ['UTC', 'Europe/Berlin', 'America/Argentina/Buenos_Aires', 'Etc/GMT+9'])
       expect(isTimeZone(name), name).to.equal(true);
     for (const name of ['', '+02:00', 'Mars/Olympus', 'Europe/Berlín', '../etc/passwd', 'x'.repeat(500), 'UTC\n'])

@@ -38,7 +38,7 @@ describe('the queue of writes', () => {
     expect(queue.size).to.equal(0);
   });
 
-  it('does not make its caller wait for a store that is away, and writes once when it is back', async () => {
+  it('does not delay its caller for an unavailable store, and writes once when it is back', async () => {
     isAway = true;
     await queue.add(change('one'));
     await queue.add(change('two'));
@@ -48,14 +48,14 @@ describe('the queue of writes', () => {
     expect(written).to.deep.equal(['one', 'two']);
   });
 
-  it('keeps no more than its bound, and says so once', async () => {
+  it('holds no more than its limit, and reports that once', async () => {
     isAway = true;
     for (const about of ['one', 'two', 'three', 'four', 'five']) await queue.add(change(about));
     expect(queue.size).to.equal(3);
     expect(logged().match(/too many changes/g)).to.have.lengthOf(1);
   });
 
-  it('keeps what is not too late when somebody sets the clock forward by a day', async () => {
+  it('keeps valid entries when the clock is set forward by a day', async () => {
     isAway = true;
     await queue.add(change('one'));
     const now = Date.now.bind(Date);
@@ -70,7 +70,7 @@ describe('the queue of writes', () => {
     }
   });
 
-  it('gives up what is too late', async () => {
+  it('drops expired entries', async () => {
     isAway = true;
     await queue.add(change('late', { until: Date.now() - 1 }));
     await until('the change is given up', () => queue.size === 0);
@@ -78,7 +78,7 @@ describe('the queue of writes', () => {
     expect(logged()).to.include('waited too long; it is lost');
   });
 
-  it('does not repeat what the store refuses for good', async () => {
+  it('does not repeat permanently refused entries', async () => {
     let tries = 0;
     await queue.add(
       change('wrong', {
@@ -92,7 +92,7 @@ describe('the queue of writes', () => {
     expect(logged()).to.include('the store rejected a change');
   });
 
-  it('tries everything once more at the end, and tells what is left', async () => {
+  it('tries everything once more at shutdown, and reports the rest', async () => {
     isAway = true;
     await queue.add(change('one'));
     await queue.close();

@@ -48,7 +48,7 @@ describe('the limits of a call', () => {
     ]);
   });
 
-  it('count what it sends and may get back as tokens', () => {
+  it('count its input and maximum output as tokens', () => {
     expect(amountsOf(callOf(), { tpm: 1000 })).to.deep.equal([['tpm:user:ann', 15]]);
     const newer = callOf({ request: { ...REQUEST, max_completion_tokens: 30 } });
     expect(amountsOf(newer, { tpm: 1000 })).to.deep.equal([['tpm:user:ann', 35]]);
@@ -61,19 +61,19 @@ describe('the limits of a call', () => {
     ]);
   });
 
-  it('count no tokens where an operation has none', () => {
+  it('count no tokens for an operation without any', () => {
     expect(amountsOf(callOf({ request: { model: 'm', input: 'four' } }), { rpm: 5, tpm: 8 }, {})).to.deep.equal([
       ['rpm:user:ann', 1],
     ]);
   });
 
-  it('leave out what a parent call already counts', () => {
+  it('omit limits that a parent call already counts', () => {
     const call = callOf({ skip: new Set(['rpm', 'concurrency']) });
     expect(amountsOf(call, { rpm: 5, tpm: 8 })).to.deep.equal([['tpm:user:ann', 8]]);
     expect(collectLimits(counted(call, { concurrency: 1 }), 'requests').slots).to.deep.equal([]);
   });
 
-  it('are none without a plan and rates of the key', () => {
+  it('are empty without a plan and rates of the key', () => {
     expect(collectLimits(counted(callOf(), undefined), 'requests')).to.include.deep.equal({ windows: [], slots: [] });
   });
 });

@@ -31,12 +31,12 @@ function countedCounters() {
 
 const windowOf = (key: string, limit: number, amount = 1): Window => ({ key, limit, amount, windowMs: MINUTE_MS });
 
-describe('parts of limits that a process takes', () => {
+describe('leased parts of limits', () => {
   const folder = useTempFolder('leases');
   const leftIn = async (counters: Counters, key: string, limit: number): Promise<number> =>
     (await counters.take([windowOf(key, limit, 0)], NOW)).states[0]?.remaining ?? -1;
 
-  it('count many calls in few looks at the store, and the same', async () => {
+  it('count many calls with few store operations, and the same result', async () => {
     const { counters, asked } = countedCounters();
     const leases = new Leases(counters, LEASE_MS);
     for (let n = 0; n < 1000; n++)
@@ -46,7 +46,7 @@ describe('parts of limits that a process takes', () => {
     expect(await leftIn(counters, 'w', 100_000)).to.equal(99_000);
   });
 
-  it('are not taken of what is nearly used up, nor for a call that no other follows', async () => {
+  it('are not leased from a nearly used limit, nor for a single call', async () => {
     const { counters, asked } = countedCounters();
     const leases = new Leases(counters, LEASE_MS);
     for (let n = 0; n < 199; n++) await leases.take([windowOf('small', 199)], NOW);
@@ -65,7 +65,7 @@ describe('parts of limits that a process takes', () => {
     expect(asked.take).to.equal(before + 1);
   });
 
-  it('remember a window that refused one request, so that the next need not ask', async () => {
+  it('cache a window that refused one request, so that the next needs no store operation', async () => {
     const leases = new Leases(createLocalCounters(), LEASE_MS);
     for (let n = 0; n < 2; n++) await leases.take([windowOf('w', 2)], NOW);
     expect(leases.refused({ key: 'w', limit: 2 }, NOW)).to.equal(undefined);
@@ -86,7 +86,7 @@ describe('parts of limits that a process takes', () => {
     expect(await Promise.all(others)).to.deep.equal([true, true, true, true, true]);
   });
 
-  it('let no more through than the limit, whichever processes calls come to, and give all back that was not used', () =>
+  it('admit no more than the limit, in any processes, and return all unused parts', () =>
     fc.assert(
       fc.asyncProperty(
         fc.integer({ min: 1, max: 3000 }),
@@ -133,7 +133,7 @@ describe('parts of limits that a process takes', () => {
       { numRuns: 300 },
     ));
 
-  it('let exactly the limit through over two processes of one file that go on until both are refused', async () => {
+  it('admit exactly the limit in two processes on one file that continue until both are refused', async () => {
     const stores = await Promise.all([openSqlite({ folder }), openSqlite({ folder })]);
     const processes = stores.map(({ counters }) => new Leases(counters, LEASE_MS));
     let admitted = 0;
@@ -166,7 +166,7 @@ describe('parts of limits that a process takes', () => {
     await eventually(isFree);
   });
 
-  it('keep places for calls that come soon, never more of them than the limit has', async () => {
+  it('keep slots for the next calls, never more than the limit', async () => {
     const { counters, asked } = countedCounters();
     const processes = [new Leases(counters, LEASE_MS), new Leases(counters, LEASE_MS)] as const;
     const running: [Leases, Place][] = [];
@@ -186,7 +186,7 @@ describe('parts of limits that a process takes', () => {
     expect(await counters.lease('p', 'last', 1, LEASE_MS, NOW)).to.equal(true);
   });
 
-  it('are none of a slot with few places', async () => {
+  it('are not used for a small limit', async () => {
     const { counters } = countedCounters();
     const leases = new Leases(counters, LEASE_MS);
     const { places } = await leases.enter([{ key: 'p', limit: 10 }], 'call', NOW);

@@ -56,7 +56,7 @@ describe('reserving limits', () => {
     return error;
   };
 
-  it('locks nobody out for longer than a minute when the clock was wrong by a day as a window began', async () => {
+  it('locks no caller out for longer than a minute when the clock was wrong by a day at the start of a window', async () => {
     const [now, steady] = [Date.now.bind(Date), performance.now.bind(performance)];
     let jumpMs = 86_400_000;
     let passedMs = 0;
@@ -74,13 +74,13 @@ describe('reserving limits', () => {
     }
   });
 
-  it('gives every slot back when a window refuses', async () => {
+  it('releases every slot when a window refuses', async () => {
     await takeFor('a', [requests('r', 1)]);
     await refusalOf(takeFor('b', [requests('r', 1)], [slot('p', 1)]));
     await takeFor('c', [], [slot('p', 1)]);
   });
 
-  it('gives the other slots back when one is taken', async () => {
+  it('releases the other slots when one is full', async () => {
     await takeFor('a', [], [slot('full', 1)]);
     const error = await refusalOf(takeFor('b', [requests('r', 1)], [slot('free', 1), slot('full', 1)]));
     expect(error.message).to.include('1 calls at once of the plan "full"');
@@ -93,7 +93,7 @@ describe('reserving limits', () => {
     await takeFor('c', [requests('two', 1)]);
   });
 
-  it('tells of both units in its headers, of each what is nearest to its end', async () => {
+  it('has both units in its headers, each with the limit closest to its end', async () => {
     await takeFor('a', [requests('r', 1), tokens('wide', 1000, 50), tokens('tight', 100, 50)]);
     const { headers, retryAfterMs } = await refusalOf(
       takeFor('b', [requests('r', 1), tokens('wide', 1000, 10), tokens('tight', 100, 10)]),
@@ -107,7 +107,7 @@ describe('reserving limits', () => {
     expect(retryAfterMs).to.be.within(1, MINUTE_MS);
   });
 
-  it('gives back what was not used, and takes what was used beyond the estimate', async () => {
+  it('releases unused tokens, and counts tokens beyond the estimate', async () => {
     const taken = await takeFor('a', [tokens('t', 100, 90)]);
     await settleLimits(queue, 'a', [taken], outcome(10), LEASE_MS);
     const more = await takeFor('b', [tokens('t', 100, 90)]);
@@ -115,20 +115,20 @@ describe('reserving limits', () => {
     await refusalOf(takeFor('c', [tokens('t', 100, 1)]));
   });
 
-  it('keeps the estimate of a call that nobody counted', async () => {
+  it('keeps the estimate of a call without usage', async () => {
     const taken = await takeFor('a', [tokens('t', 100, 90)]);
     await settleLimits(queue, 'a', [taken], outcome(undefined), LEASE_MS);
     await refusalOf(takeFor('b', [tokens('t', 100, 20)]));
   });
 
-  it('gives nothing back to a later window than the one it took from', async () => {
+  it('releases nothing to a later window', async () => {
     const hold = await takeFor('b', [tokens('t', 100, 100)]);
     const ended: LimitHold = { ...hold, takenAt: hold.takenAt - MINUTE_MS };
     await settleLimits(queue, 'a', [ended], outcome(0), LEASE_MS);
     await refusalOf(takeFor('c', [tokens('t', 100, 1)]));
   });
 
-  it('gives back the slots of a lease whose response was lost', async () => {
+  it('releases the slots of a lease whose response was lost', async () => {
     const inner = counters;
     counters = {
       ...inner,

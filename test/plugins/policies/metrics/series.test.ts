@@ -67,7 +67,7 @@ describe('metrics of calls', () => {
       .and.match(/^tollgate_call_duration_seconds_count\{.*\} 3$/m);
   });
 
-  it('name a model that answered or that a list knows, and none that a caller made up', async () => {
+  it('name a model that responded or that is listed, and no made-up one', async () => {
     const calls: Counted[] = [
       { model: 'junk-1', status: 'error' },
       { model: 'junk-2', status: 'error' },
@@ -78,7 +78,7 @@ describe('metrics of calls', () => {
     expect(await modelsOf(countAll(calls))).to.have.members(['_other 2', 'listed 1', 'answered 1', 'answered 1']);
   });
 
-  it('name a hundred models at most that no list knows, and the listed ones beside them', async () => {
+  it('name at most a hundred unlisted models, in addition to the listed ones', async () => {
     const junk = Array.from({ length: 300 }, (_, at) => ({ model: `m${at}` }));
     const models = await modelsOf(countAll([...junk, { model: 'listed' }]));
     expect(models).to.have.length(102).and.include.members(['_other 200', 'listed 1']);

@@ -130,7 +130,7 @@ describe('tollgate reconcile', () => {
     };
   };
 
-  it('finds no difference where there is none, over days, pages, keys and names with a date', async () => {
+  it('finds no difference if there is none, over days, pages, keys and names with a date', async () => {
     const days = ['2026-11-02', '2026-11-03', '2026-11-04', '2026-11-05', '2026-11-06'];
     for (const day of days) {
       await settle({ at: Date.parse(`${day}T00:00:00Z`) });
@@ -285,7 +285,7 @@ describe('tollgate reconcile', () => {
     });
   });
 
-  it('names the key and project of the vendor that has what the ledger lacks', async () => {
+  it('names the vendor’s key and project of calls that the ledger lacks', async () => {
     await settle();
     vendor.serve(served(), served({ project: 'proj_b', key: 'key_b', units: { ...UNITS, input_tokens: 10 } }));
     const { text } = await run('openai');
@@ -295,7 +295,7 @@ describe('tollgate reconcile', () => {
     expect(await explained('openai', {}, { keys: ['key_a'], projects: ['proj_a'] })).to.include({ failed: false });
   });
 
-  it('keeps what is unknown apart: searches of several models are charged by how many each did', async () => {
+  it('separates unknown costs: searches of several models are charged by their numbers', async () => {
     const search = [...PARTS, part('web_search_requests', 1, 0.01)];
     await settle({ parts: search });
     await settle({ model: 'gpt-6.1-sol', parts: search });
@@ -319,7 +319,7 @@ describe('tollgate reconcile', () => {
       served({ model: 'claude-opus-5', project: 'wrkspc_a', ...more });
     const ours = { vendor: 'anthropic', model: 'claude-opus-5' } as const;
 
-    it('finds no difference where there is none, caches of both lifetimes and searches included', async () => {
+    it('finds no difference if there is none, caches of both lifetimes and searches included', async () => {
       const more = { cached_tokens: 50, cache_write_tokens: 30, cache_write_1h_tokens: 20, web_search_requests: 1 };
       const usd = {
         cached_tokens: 0.000_025,
@@ -356,7 +356,7 @@ describe('tollgate reconcile', () => {
       ]);
     });
 
-    it('compares quantities alone, by key, for which it tells no costs', async () => {
+    it('compares only quantities, by key, for which there are no costs', async () => {
       await settle(ours);
       vendor.serve(claude({ units: { ...UNITS, output_tokens: 200 } }), claude({ key: 'key_other' }));
       const { causes } = await explained('anthropic', {}, { keys: ['key_a'] });
@@ -376,7 +376,7 @@ describe('tollgate reconcile', () => {
         ...more,
       });
 
-    it('finds no difference where there is none, a day at a time', async () => {
+    it('finds no difference if there is none, a day at a time', async () => {
       await settle({ ...ours, facts });
       vendor.serve(routed());
       expect(await explained('openrouter', { tolerance: '0' })).to.deep.include({ causes: [], failed: false });
@@ -403,7 +403,7 @@ describe('tollgate reconcile', () => {
       });
   });
 
-  it('says which calls have no record any more, and leaves out what the vendor did not serve', async () => {
+  it('reports calls without a record, and omits calls that the vendor did not serve', async () => {
     await settle();
     await settle({ facts: { saved: 8_000_000 }, cost: 0 });
     await settle({ facts: { outcome: 'refused', units: {} }, parts: [], cost: 0 });
@@ -450,7 +450,7 @@ describe('tollgate reconcile', () => {
     expect(example?.text.trimEnd().split('\n').slice(1)).to.deep.equal(text.split('\n'));
   });
 
-  it('refuses what it cannot do, in words, and never shows the key', async () => {
+  it('refuses unsupported requests with an explanation, and never shows the key', async () => {
     const refused = async (options: CommandInput['options'], config: object = {}): Promise<string> =>
       run('openai', options, config).then(
         () => 'it ran',

@@ -18,7 +18,7 @@ function createSparse(pages: number) {
 }
 
 describe('a list of calls', () => {
-  it('E27: gives the event loop back between the pages of the store', async () => {
+  it('E27: yields to the event loop between the pages of the store', async () => {
     const ledger = createSparse(20);
     let turns = 0;
     const turn = (): void => {
@@ -31,7 +31,7 @@ describe('a list of calls', () => {
     expect(turns).to.be.at.least(20);
   });
 
-  it('E27: ends when its time is over, and its cursor goes on where it stopped until all is found', async () => {
+  it('E27: ends at its time limit, and its cursor continues there until all is found', async () => {
     const ledger = createSparse(5);
     const found: string[] = [];
     let rounds = 0;
@@ -46,7 +46,7 @@ describe('a list of calls', () => {
     expect(ledger.asked.map(({ after }) => after)).to.deep.equal([undefined, '1', '2', '3', '4', '5']);
   });
 
-  it('E27: asks the store for the calls of a request, which has an index for them', async () => {
+  it('E27: reads the calls of a request by the store’s index', async () => {
     const ledger = createSparse(0);
     await listCalls(ledger, readCallsQuery({ request: 'req_7' }, NOW));
     expect(ledger.asked).to.deep.equal([{ requestId: 'req_7', limit: 50 }]);

@@ -72,7 +72,7 @@ describe('the commands about usage', () => {
     ]);
   });
 
-  it('say how much stands in several rows, by tag', async () => {
+  it('report the amount in several rows, by tag', async () => {
     await settle({ tags: ['team=search', 'project=x'] }, 30);
     const text = await run('usage', { by: 'tag', last: '1h' });
     expect(text).to.match(/TOTAL +1 .* 0\.00003\n1 requests \(0\.00003 USD\) carry several tags/);
@@ -86,14 +86,14 @@ describe('the commands about usage', () => {
       .and.to.include(`"'=HYPERLINK(""http://evil"")",'@m,1,0,7`);
   });
 
-  it('list calls with units in the head, and mark what is estimated or has no price', async () => {
+  it('list calls with units in the heading, and mark estimates and missing prices', async () => {
     await settle({ estimated: true, priced: false, outcome: 'error', errorCode: 'provider_timeout' }, 0);
     const [head, line] = (await run('calls', {})).split('\n');
     expect(head).to.match(/^TIME UTC +ID +USER +KEY +PROVIDER\/MODEL +OUTCOME +ATTEMPTS +LATENCY MS +TOKENS IN/);
     expect(line).to.include('error provider_timeout').and.to.include('unknown unpriced estimated');
   });
 
-  it('follow calls until Ctrl-C: the newest first, then each once as it comes, a line of JSON each with --json', async () => {
+  it('follow calls until Ctrl-C: the newest first, then each one once, a line of JSON each with --json', async () => {
     const first = await settle({}, 1);
     const interrupt = new AbortController();
     let out = '';

@@ -3,11 +3,11 @@ import type { CallRow } from '../../../../contract/index.ts';
 import { followCalls, pauseAfter } from '../../../../plugins/policies/usage/follow-calls.ts';
 
 describe('following calls', () => {
-  it('looks often where a look is cheap, and takes no more than a fiftieth of the time of a slow store', () => {
+  it('polls often if that is cheap, and uses at most a fiftieth of the time of a slow store', () => {
     expect([0, 1, 4, 10, 20, 900].map(pauseAfter)).to.deep.equal([200, 200, 200, 500, 1000, 1000]);
   });
 
-  it('tells a call with the next look after it was written', async () => {
+  it('sends a call with the next poll after it was written', async () => {
     const rows: CallRow[] = [];
     let looks = 0;
     const ledger = {

@@ -21,8 +21,8 @@ function ledgerOf(calls: readonly Partial<CallRow>[]) {
 
 const DAY = { filter: {}, edges: [0, 100], names: [''] };
 
-describe('what calls of a report took', () => {
-  it('is the nearest rank of the calls of each row that went well, with the first byte of those that have one', async () => {
+describe('the latency of calls in a report', () => {
+  it('is the nearest rank of the successful calls of each row, with the first byte of those that have one', async () => {
     const ledger = ledgerOf([
       ...Array.from({ length: 20 }, (_, at) => ({ durationMs: at + 1, firstByteMs: at })),
       { userId: 'bob', durationMs: 700 },
@@ -50,7 +50,7 @@ describe('what calls of a report took', () => {
     expect(totals, 'one that began after the range is none of it').to.include({ calls: 2 });
   });
 
-  it('looks at the latest 5,000 calls at most, and says so', async () => {
+  it('covers at most the latest 5,000 calls, and reports that', async () => {
     const ledger = ledgerOf(Array.from({ length: 6_000 }, (_, at) => ({ durationMs: at < 5_000 ? 1 : 1_000 })));
     const { totals, calls, isComplete } = await measureLatency(ledger, { ...DAY, by: ['user'] });
     expect(totals?.duration_p95_ms).to.equal(1);

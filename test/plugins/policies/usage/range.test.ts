@@ -60,7 +60,7 @@ describe('the range of a report', () => {
     [{ last: '1d', period: 'today' }, 'last', /cannot be combined with another range/],
   ];
   for (const [words, param, message] of WRONG)
-    it(`is refused for ${JSON.stringify(words)}, with what to write`, () => {
+    it(`is refused for ${JSON.stringify(words)}, with the valid form`, () => {
       const error = refusal(() => readRange(words, NOW));
       expect(error).to.include({ code: 'invalid_request', param });
       expect(error.message).to.match(message);
@@ -71,7 +71,7 @@ describe('the intervals of a report', () => {
   const cut = (unit: TimeUnit, from: string, to: string, tz = 'UTC') =>
     cutRange(readRange({ from, to, tz }, NOW), unit);
 
-  it('are days of 23, 24 and 25 hours where the clock is set forward or back', () => {
+  it('are days of 23, 24 and 25 hours when the clock is set forward or back', () => {
     const hours = ({ edges }: { readonly edges: readonly number[] }) =>
       edges.slice(1).map((edge, i) => (edge - (edges[i] ?? 0)) / 3_600_000);
     expect(hours(cut('day', '2026-03-28', '2026-03-31', 'Europe/Berlin'))).to.deep.equal([24, 23, 24]);
@@ -79,7 +79,7 @@ describe('the intervals of a report', () => {
     expect(hours(cut('day', '2026-10-03', '2026-10-05', 'Australia/Lord_Howe'))).to.deep.equal([24, 23.5]);
   });
 
-  it('are hours with their offset, so that the one that comes twice is told apart', () => {
+  it('are hours with their offset, so that a repeated one is distinguished', () => {
     const { names } = cut('hour', '2026-10-25T00:00:00Z', '2026-10-25T02:00:00Z', 'Europe/Berlin');
     expect(names).to.deep.equal(['2026-10-25T02:00+02:00', '2026-10-25T02:00+01:00']);
   });

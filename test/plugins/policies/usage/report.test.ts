@@ -13,7 +13,7 @@ const row = (rest: Partial<ReportRow>): ReportRow => ({
   ...rest,
 });
 
-describe('the words that a report is grouped by', () => {
+describe('the dimensions of a report', () => {
   it('are taken with spaces, each once, in their order', () =>
     expect(readBy(' model, user ,model,day')).to.deep.equal(['model', 'user', 'day']));
 
@@ -31,7 +31,7 @@ describe('the words that a report is grouped by', () => {
 });
 
 describe('a usage report', () => {
-  it('G83: counts a call with two tags once in its totals, and says what stands in several rows', () => {
+  it('G83: counts a call with two tags once in its totals, and reports the amount in several rows', () => {
     const found = [
       row({ tags: '["project=x","team=search"]', cost: 30n }),
       row({ tags: '["team=search"]', cost: 5n }),
@@ -48,7 +48,7 @@ describe('a usage report', () => {
     expect(shared?.repeated).to.include({ requests: 1, cost: 30n });
   });
 
-  it('sums, whatever it is grouped by, to what the store told, what is repeated taken off', () => {
+  it('adds up to the store’s total with any grouping, without repeated calls', () => {
     const text = fc.constantFrom('a', 'b', '', '=x', '-', 'ü');
     const anyRow = fc.record({
       interval: fc.nat(2),
@@ -108,7 +108,7 @@ describe('the pages of a report', () => {
         expect(seen).to.deep.equal(sorted);
       });
 
-  it('refuse what is no cursor of theirs', () => {
+  it('refuse an invalid cursor', () => {
     const other = Buffer.from(JSON.stringify({ from: 1, to: 2, interval: 0, cost: 0, names: ['x'] })).toString(
       'base64url',
     );

@@ -50,7 +50,7 @@ describe('wall clocks of time zones', () => {
     it(`show ${wall} in ${name} first at ${expected}`, () =>
       expect(new Date(firstInstantOf(name, Date.parse(`${wall}Z`))).toISOString()).to.equal(expected));
 
-  it('show, at the instant that was found for a time, that time or what the clock leaps to', () =>
+  it('show, at the instant found for a time, that time or the one after a clock change', () =>
     fc.assert(
       fc.property(zone, instant, (name, at) => {
         const wall = wallAt(name, at);

@@ -7,8 +7,8 @@ function rowOf(config: Readonly<Record<string, unknown>> = {}): NativeRow | unde
   return setUpProvider(anthropic, { apiKey: 'k', ...config }).native?.('claude-sonnet-5', true)['messages'];
 }
 
-describe('anthropic as the vendor of its own format', () => {
-  it('has its path, and one that counts what it counts', () => {
+describe('anthropic with its own format', () => {
+  it('has its path, and one for token counts', () => {
     const row = rowOf();
     expect(row?.path).to.equal('/v1/messages');
     expect(row?.count?.path).to.equal('/v1/messages/count_tokens');
@@ -80,7 +80,7 @@ describe('anthropic as the vendor of its own format', () => {
   });
 });
 
-describe('an anthropic request with what came in the vendor’s own format', () => {
+describe('an anthropic request with members of the vendor’s own format', () => {
   const translate = (fields: object, model = 'claude-sonnet-4-5') => {
     const { chat } = setUpProvider(anthropic, { apiKey: 'k' });
     const input = { model, messages: [{ role: 'user' as const, content: 'Hi' }], ...fields };
@@ -89,20 +89,20 @@ describe('an anthropic request with what came in the vendor’s own format', () 
   };
   const own = (messages: object) => ({ dialect_fields: { messages } });
 
-  it('has thinking exactly, whatever effort was made of it', () => {
+  it('has the exact thinking, whatever effort was derived from it', () => {
     const thinking = { type: 'enabled', budget_tokens: 2000, future: 1 };
     const { body } = translate({ ...own({ thinking }), reasoning_effort: 'high', max_completion_tokens: 9000 });
     expect(body).to.deep.include({ thinking, max_tokens: 9000 }).and.not.to.have.property('output_config');
   });
 
-  it('has fields of betas, and leaves out what is the operator’s or has no known price', () => {
+  it('has fields of betas, and drops those of the operator’s account or without a known price', () => {
     const { body, dropped } = translate(own({ future: 1, speed: 'fast', container: 'c', mcp_servers: [], model: 'x' }));
     expect(body).to.include({ future: 1, model: 'claude-sonnet-4-5' });
     expect(body).not.to.have.any.keys('speed', 'container', 'mcp_servers');
     expect(dropped).to.include.members(['speed', 'container']);
   });
 
-  it('tells fields of other formats as dropped', () => {
+  it('reports fields of other formats as dropped', () => {
     const { body, dropped } = translate({ dialect_fields: { gemini: { safetySettings: [] } } });
     expect(body).not.to.have.property('safetySettings');
     expect(dropped).to.deep.equal(['safetySettings']);
@@ -119,7 +119,7 @@ describe('an anthropic request with what came in the vendor’s own format', () 
     expect(dropped).to.include('thinking');
   });
 
-  it('has tools and blocks of the vendor’s own as they were, in their order', () => {
+  it('has the vendor’s own tools and blocks unchanged, in their order', () => {
     const search = { type: 'web_search_20250305', name: 'web_search' };
     const opaque = (value: object) => ({ type: 'opaque', dialect: 'messages', value });
     const use = { type: 'server_tool_use', id: 's', name: 'web_search', input: {} };

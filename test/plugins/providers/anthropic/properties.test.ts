@@ -63,7 +63,7 @@ function check(body: AnthropicRequest, model: string): void {
 
 describe('anthropic requests of any kind', () => {
   for (const model of MODELS) {
-    it(`are what ${model} takes, or are refused by name`, () => {
+    it(`are valid for ${model}, or are refused by name`, () => {
       fc.assert(
         fc.property(answerable, fc.boolean(), (request, stream) => {
           const before = JSON.stringify(request);

@@ -90,7 +90,7 @@ describe('recorded anthropic answers', () => {
     });
   }
 
-  it('belong to requests that say what Kong’s say', () => {
+  it('belong to requests equivalent to Kong’s', () => {
     const input = corpusJson(`${KONG}unit/requests/llm-v1-chat.json`) as ChatRequest;
     const wanted = corpusJson(`${KONG}unit/expected-requests/anthropic/llm-v1-chat.json`) as {
       messages: { role: string; content: string }[];

@@ -71,7 +71,7 @@ describe('anthropic answers', () => {
     });
   }
 
-  it('G11, E19: are kept as incomplete after an unknown stop reason, and an error when nothing came', () => {
+  it('G11, E19: are incomplete after an unknown stop reason, and an error without content', () => {
     for (const reason of ['something_new', 'constructor']) {
       const [choice] = translate(message([{ type: 'text', text: 'x' }], { stop_reason: reason })).choices;
       expect(choice).to.deep.include({ finish_reason: 'length', finish: { native: reason, unmapped: true } });
@@ -80,7 +80,7 @@ describe('anthropic answers', () => {
     }
   });
 
-  it('G11: end an unknown stop reason behind whole calls with tool_calls', () => {
+  it('G11: end with tool_calls for an unknown stop reason after complete calls', () => {
     const called = [{ type: 'tool_use', id: 't', name: 'f', input: { a: 1 } }];
     expect(translate(message(called, { stop_reason: 'something_new' })).choices[0]).to.deep.include({
       finish_reason: 'tool_calls',
@@ -96,7 +96,7 @@ describe('anthropic answers', () => {
     );
   });
 
-  it('show a formed answer as text, alone, ended by stop', () => {
+  it('show a structured response as text only, ended by stop', () => {
     const blocks = [
       { type: 'text', text: 'Here:' },
       { type: 'tool_use', id: 't', name: ANSWER_TOOL, input: { answer: 42 } },
@@ -114,7 +114,7 @@ describe('anthropic answers', () => {
     expect(choice?.message.content).to.equal(null);
   });
 
-  it('keep blocks that nobody here knows for those who do', () => {
+  it('keep unknown blocks for clients that know them', () => {
     const blocks = [
       { type: 'server_tool_use', id: 's', name: 'web_search', input: {} },
       null,
@@ -150,7 +150,7 @@ describe('anthropic answers', () => {
 });
 
 describe('anthropic usage', () => {
-  it('sums what a compaction used, which the totals leave out', () => {
+  it('adds the usage of a compaction, which the totals omit', () => {
     const iterations = [
       { type: 'compaction', input_tokens: 60_385, output_tokens: 522 },
       { type: 'message', input_tokens: 612, output_tokens: 2819 },
@@ -162,7 +162,7 @@ describe('anthropic usage', () => {
     });
   });
 
-  it('takes the totals when a fallback served the answer', () => {
+  it('uses the totals when a fallback served the response', () => {
     const iterations = [
       { type: 'message', input_tokens: 408, output_tokens: 0 },
       { type: 'fallback_message', input_tokens: 412, output_tokens: 264 },
@@ -173,7 +173,7 @@ describe('anthropic usage', () => {
     });
   });
 
-  it('tells apart what is cached for an hour, which costs more', () => {
+  it('separates one-hour cache writes, which cost more', () => {
     const cache_creation = { ephemeral_5m_input_tokens: 1, ephemeral_1h_input_tokens: 4 };
     const usage = { input_tokens: 1, output_tokens: 1, cache_creation_input_tokens: 5, cache_creation };
     expect(anthropicUsage(usage)?.prompt_tokens_details).to.deep.equal({
@@ -209,7 +209,7 @@ describe('anthropic rate limits', () => {
     });
   });
 
-  it('are none where the vendor returns none', () => {
+  it('are missing if the vendor reports none', () => {
     expect(anthropicRateLimits({})).to.deep.equal({});
   });
 });

@@ -29,7 +29,7 @@ const end = (stop_reason: string, more: object = {}): object => ({
 });
 
 describe('anthropic streams', () => {
-  it('G11, E19: are cut after an unknown stop reason, and after one that asks to go on', () => {
+  it('G11, E19: are incomplete after an unknown stop reason, and after one that asks to continue', () => {
     const text = [START, block(0, { type: 'text', text: 'Half' }), stop(0)];
     const unknown = playEvents([...text, end('something_new'), { type: 'message_stop' }]);
     expect(unknown.complete).to.equal(true);
@@ -44,7 +44,7 @@ describe('anthropic streams', () => {
       expect(collect(playEvents([...text, end(reason)]).chunks).finish).to.deep.equal(['length']);
   });
 
-  it('G11: end an unknown stop reason with tool_calls where all calls are whole, else with length', () => {
+  it('G11: end an unknown stop reason with tool_calls if all calls are complete, otherwise with length', () => {
     for (const [text, finish] of [
       ['{"city":"Paris"}', 'tool_calls'],
       ['{"city":"Pa', 'length'],
@@ -98,7 +98,7 @@ describe('anthropic streams', () => {
     expect(collect(chunks).finish).to.deep.equal(['tool_calls']);
   });
 
-  it('carry thinking as it comes, and its signed blocks for replay', () => {
+  it('pass thinking on immediately, and its signed blocks for replay', () => {
     const { chunks } = play('stream-thinking-and-tools');
     const replay = chunks.flatMap(({ choices }) => choices.flatMap((choice) => choice.delta.reasoning_details ?? []));
     expect(collect(chunks).reasoning).to.equal('Need weather.');
@@ -108,7 +108,7 @@ describe('anthropic streams', () => {
     ]);
   });
 
-  it('keep the input tokens of the start when the end tells null', () => {
+  it('keep the input tokens of the start when the end has null', () => {
     expect(play('stream-thinking-and-tools').chunks.at(-1)?.usage).to.deep.include({
       prompt_tokens: 135,
       completion_tokens: 89,
@@ -116,7 +116,7 @@ describe('anthropic streams', () => {
     });
   });
 
-  it('pass over events, blocks and deltas that nobody here knows', () => {
+  it('ignore unknown events, blocks and deltas', () => {
     expect(collect(play('stream-unknown-events').chunks)).to.deep.include({
       content: 'from the start',
       finish: ['length'],
@@ -152,7 +152,7 @@ describe('anthropic streams', () => {
     expect(collect(chunks)).to.deep.include({ content: '{"a":1}', calls: [], finish: ['stop'] });
   });
 
-  it('take the whole input of a call from its first event where no deltas follow', () => {
+  it('read the complete input of a call from its first event if no deltas follow', () => {
     const { chunks } = playEvents([
       START,
       block(0, { type: 'tool_use', id: 't', name: 'f', input: { a: 1 } }),
@@ -162,7 +162,7 @@ describe('anthropic streams', () => {
     expect(collect(chunks).calls[0]?.arguments).to.equal('{"a":1}');
   });
 
-  it('take a call that comes whole in the first event', () => {
+  it('read a call that is complete in the first event', () => {
     const content = [{ type: 'tool_use', id: 't', name: 'f', input: { a: 1 } }];
     const message = { id: 'msg_1', content, stop_reason: 'tool_use', usage: { input_tokens: 0, output_tokens: 0 } };
     const { chunks, complete } = playEvents([{ type: 'message_start', message }, { type: 'message_stop' }]);
@@ -170,7 +170,7 @@ describe('anthropic streams', () => {
     expect([collect(chunks).finish, complete]).to.deep.equal([['tool_calls'], true]);
   });
 
-  it('ignore what comes after their end', () => {
+  it('ignore events after their end', () => {
     const events = [
       START,
       block(0, { type: 'text', text: 'x' }),
@@ -200,16 +200,16 @@ describe('anthropic streams', () => {
     );
   });
 
-  it('end once, although the vendor says so twice', () => {
+  it('end once, although the vendor sends the end twice', () => {
     expect(collect(playEvents([START, end('end_turn'), end('max_tokens')]).chunks).finish).to.deep.equal(['stop']);
   });
 
-  it('say nothing more after their finish reason', () => {
+  it('send nothing after their finish reason', () => {
     const { chunks } = playEvents([START, end('end_turn'), block(0, { type: 'text', text: 'late' }), stop(0)]);
     expect(collect(chunks).content).to.equal('');
   });
 
-  it('are told apart by their data alone, without event names', () => {
+  it('are distinguished by their data only, without event names', () => {
     const named = readSse(fixture('anthropic/stream.sse'));
     const { chunks } = decode(
       anthropicStream(codecCall()),

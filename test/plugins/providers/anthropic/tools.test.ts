@@ -12,7 +12,7 @@ const SCHEMA = {
 const MAP = { type: 'object', additionalProperties: { type: 'string' } };
 
 describe('anthropic schemas', () => {
-  it('tell the model in words what it cannot be held to', () => {
+  it('describe for the model constraints that cannot be enforced', () => {
     const schema = {
       type: 'object',
       properties: { n: { type: 'integer', minimum: 1, description: 'A count.' }, s: { type: 'string', format: 'hex' } },
@@ -27,7 +27,7 @@ describe('anthropic schemas', () => {
     });
   });
 
-  it('say anyOf for oneOf and keep what the vendor knows', () => {
+  it('use anyOf for oneOf and keep supported keywords', () => {
     const schema = {
       oneOf: [
         { const: 1 },

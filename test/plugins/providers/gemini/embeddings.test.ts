@@ -12,7 +12,7 @@ const ask = (fields: Partial<EmbeddingRequest>): EmbeddingRequest => ({
 });
 
 describe('gemini embeddings', () => {
-  it('ask for one text by embedContent', () => {
+  it('request one text with embedContent', () => {
     expect(geminiEmbedRequest(ask({ dimensions: 768, task_type: 'RETRIEVAL_QUERY' }), call)).to.deep.equal({
       path: '/models/gemini-embedding-001:embedContent',
       body: {
@@ -24,7 +24,7 @@ describe('gemini embeddings', () => {
     });
   });
 
-  it('ask for several texts by batchEmbedContents', () => {
+  it('request several texts with batchEmbedContents', () => {
     const { path, body } = geminiEmbedRequest(ask({ input: ['a', 'b'] }), call);
     expect(path).to.equal('/models/gemini-embedding-001:batchEmbedContents');
     expect((body as { requests: unknown[] }).requests).to.have.length(2);
@@ -44,7 +44,7 @@ describe('gemini embeddings', () => {
     });
   }
 
-  it('come back as unit vectors with the vendor’s token count', () => {
+  it('are returned as unit vectors with the vendor’s token count', () => {
     const body = { embeddings: [{ values: [3, 4] }, { values: [0, 0] }], usageMetadata: { promptTokenCount: 5 } };
     expect(geminiEmbedResponse(body, ask({ input: ['a', 'b'] }), call)).to.deep.equal({
       object: 'list',
@@ -57,13 +57,13 @@ describe('gemini embeddings', () => {
     });
   });
 
-  it('come back as base64 of little-endian floats when asked', () => {
+  it('are returned as base64 of little-endian floats on request', () => {
     const body = { embedding: { values: [0, -1] } };
     const { data } = geminiEmbedResponse(body, ask({ encoding_format: 'base64' }), call);
     expect(base64ToFloats(String(data[0]?.embedding))).to.deep.equal([0, -1]);
   });
 
-  it('say that the tokens are estimated where the vendor counts none', () => {
+  it('mark the tokens as estimated if the vendor reports none', () => {
     const { usage } = geminiEmbedResponse({ embedding: { values: [1] } }, ask({ input: '12345678' }), call);
     expect(usage).to.deep.equal({ prompt_tokens: 2, total_tokens: 2, estimated: true });
   });

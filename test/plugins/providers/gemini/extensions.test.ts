@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { ChatMessage, ChatRequest } from '../../../../contract/index.ts';
 import { geminiResponse } from '../../../../plugins/formats/google/read-response.ts';
-import { geminiStream } from '../../../../plugins/formats/google/stream.ts';
+import { geminiStream } from '../../../../plugins/formats/google/read-stream.ts';
 import plugin from '../../../../plugins/providers/gemini.ts';
 import { setUpProvider } from '../../../conformance/provider-subject.ts';
 import { codecCall, decode } from '../../../support/formats/codec.ts';
@@ -14,7 +14,7 @@ const opaque = (value: unknown, dialect = 'gemini') => ({ type: 'opaque' as cons
 const contentsOf = (messages: readonly ChatMessage[]) => send({ messages }).body['contents'];
 
 describe('gemini’s extension fields', () => {
-  it('go back as opaque blocks of its own format; those of others as their text or not at all', () => {
+  it('are sent back as opaque blocks of its own format; those of others as text or not at all', () => {
     const code = { executableCode: { code: 'print(1)' } };
     const content = [
       opaque(code),
@@ -37,7 +37,7 @@ describe('gemini’s extension fields', () => {
     expect(JSON.stringify(allowed)).to.include('files/1');
   });
 
-  it('bring fields of its own, and never a second word for what was checked and priced', () => {
+  it('pass its own fields, and never a second name of a checked and priced one', () => {
     const gemini = {
       ...{ safetySettings: [{ category: 'A', threshold: 'B' }], brandNew: 1, contents: [], labels: { a: 'b' } },
       generationConfig: { max_output_tokens: 9999, MaxOutputTokens: 9999, candidateCount: 8, newField: true },
@@ -60,7 +60,7 @@ describe('gemini’s extension fields', () => {
     expect(thinkingOf('low')).to.deep.equal({ thinkingLevel: 'low', includeThoughts: true });
   });
 
-  it('leave tools of other formats out, and refuse those that Gemini runs with the operator’s account', () => {
+  it('drop tools of other formats, and refuse Gemini’s server tools', () => {
     const foreign = [opaque({ type: 'web_search' }, 'messages')] as never[];
     expect(send({ tools: foreign }).dropped).to.include('tools');
     const own = [opaque({ googleSearch: {} })] as never[];
@@ -81,7 +81,7 @@ describe('gemini’s extension fields', () => {
   };
   const details = [{ kind: 'text', text: 'hm', signature: 'c2ln', format: 'gemini' }];
 
-  it('come with a response: signed thinking, order, and Google’s own reason', () => {
+  it('include in a response: signed thinking, order, and Google’s own reason', () => {
     const [choice] = geminiResponse({ candidates: [candidate] }, codecCall()).choices;
     expect(choice?.message).to.deep.include({
       reasoning_details: details,
@@ -90,7 +90,7 @@ describe('gemini’s extension fields', () => {
     expect(choice).to.deep.include({ finish_reason: 'content_filter', finish: { native: 'RECITATION' } });
   });
 
-  it('come with a stream, calls before the words that followed them', () => {
+  it('include in a stream: calls before the text after them', () => {
     const { chunks } = decode(geminiStream(codecCall()), [{ data: JSON.stringify({ candidates: [candidate] }) }]);
     const choices = chunks.flatMap((each) => each.choices);
     expect(choices.find(({ delta }) => delta.reasoning_details)?.delta.reasoning_details).to.deep.equal(details);
@@ -101,7 +101,7 @@ describe('gemini’s extension fields', () => {
     expect(choices.at(-1)?.finish).to.deep.equal({ native: 'RECITATION' });
   });
 
-  it('have a native lane for every model, whole, streamed and counted, unless it is switched off', () => {
+  it('are passed through natively for every model, with and without a stream and for counts, unless disabled', () => {
     const { native } = setUpProvider(plugin, {});
     expect(native?.('gemini-2.5-pro', false)['gemini']?.path).to.equal('/models/gemini-2.5-pro:generateContent');
     const row = native?.('gemini-2.5-pro', true)['gemini'];

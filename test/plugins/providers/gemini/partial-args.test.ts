@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { StreamFailure } from '../../../../contract/index.ts';
 import { geminiResponse } from '../../../../plugins/formats/google/read-response.ts';
-import { geminiStream } from '../../../../plugins/formats/google/stream.ts';
+import { geminiStream } from '../../../../plugins/formats/google/read-stream.ts';
 import { codecCall, collect, decode } from '../../../support/formats/codec.ts';
 
 const CALL = codecCall({ model: 'gemini-3.8-flash', stream: true });
@@ -55,7 +55,7 @@ describe('gemini’s arguments in pieces', () => {
     expect(finish).to.deep.equal(['tool_calls']);
   });
 
-  it('D24: make a call also where nothing but the end closes it', () => {
+  it('D24: create a call also if only the end closes it', () => {
     const { chunks } = stream(
       [part({ name: 'go', willContinue: true })],
       [part({ partialArgs: [piece('$.a', { stringValue: 'x' })], willContinue: true })],
@@ -95,7 +95,7 @@ describe('gemini’s arguments in pieces', () => {
     });
   }
 
-  it('D24: are folded in a whole response too', () => {
+  it('D24: are merged in a JSON response too', () => {
     const parts = [part({ name: 'go', partialArgs: [piece('$.a', { stringValue: 'x' })] })];
     const body = { candidates: [{ content: { parts }, finishReason: 'STOP' }] };
     const [choice] = geminiResponse(body, CALL).choices;

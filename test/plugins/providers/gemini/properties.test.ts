@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { isGatewayError } from '../../../../contract/index.ts';
 import { geminiResponse } from '../../../../plugins/formats/google/read-response.ts';
-import { geminiStream } from '../../../../plugins/formats/google/stream.ts';
+import { geminiStream } from '../../../../plugins/formats/google/read-stream.ts';
 import { geminiTraits } from '../../../../plugins/formats/google/tables.ts';
 import type { GeminiContent, GeminiRequest } from '../../../../plugins/formats/google/types.ts';
 import { geminiRequest } from '../../../../plugins/formats/google/write-request.ts';
@@ -51,7 +51,7 @@ function check(body: GeminiRequest, model: string): void {
 
 describe('gemini requests of any kind', () => {
   for (const model of MODELS) {
-    it(`are what ${model} takes, or are refused by name`, () => {
+    it(`are valid for ${model}, or are refused by name`, () => {
       fc.assert(
         fc.property(chatRequests, fc.boolean(), (request, stream) => {
           const before = JSON.stringify(request);

@@ -26,7 +26,7 @@ describe('recorded gemini answers', () => {
     });
   }
 
-  it('belong to requests that say what Kong’s say', () => {
+  it('belong to requests equivalent to Kong’s', () => {
     const input = corpusJson(`${KONG}unit/requests/llm-v1-chat.json`) as ChatRequest;
     const wanted = corpusJson(`${KONG}unit/expected-requests/gemini/llm-v1-chat.json`) as GeminiRequest;
     const body = geminiRequest(input, codecCall({ model: 'gemini-pro' })).body as GeminiRequest;

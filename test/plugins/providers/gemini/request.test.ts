@@ -6,7 +6,7 @@ import { chatRequest, codecCall } from '../../../support/formats/codec.ts';
 const MODEL = 'gemini-3.8-flash';
 
 describe('gemini requests', () => {
-  it('asks for a stream of server-sent events, which the vendor sends only with alt=sse', () => {
+  it('requests a stream of server-sent events, which the vendor sends only with alt=sse', () => {
     const { path } = geminiRequest(chatRequest(), codecCall({ model: MODEL, stream: true }));
     expect(path).to.equal('/models/gemini-3.8-flash:streamGenerateContent?alt=sse');
   });

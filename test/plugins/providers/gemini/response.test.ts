@@ -49,7 +49,7 @@ describe('gemini answers', () => {
     });
   });
 
-  it('give an empty, filtered choice when the prompt was blocked at status 200', () => {
+  it('have an empty, filtered choice when the prompt was blocked at status 200', () => {
     const { choices, usage } = translate(jsonFixture('gemini/chat-blocked.json'));
     expect(choices[0]?.finish_reason).to.equal('content_filter');
     expect(choices[0]?.message).to.deep.equal({ role: 'assistant', content: '', refusal: null });
@@ -75,7 +75,7 @@ describe('gemini answers', () => {
     });
   }
 
-  it('end with tool_calls when there are some, since Gemini says STOP for them', () => {
+  it('end with tool_calls when there are some, because Gemini sends STOP for them', () => {
     const body = candidate([{ functionCall: { name: 'f' } }]);
     expect(translate(body).choices[0]).to.deep.include({ finish_reason: 'tool_calls' });
     expect(translate(body).choices[0]?.message.content).to.equal(null);
@@ -92,7 +92,7 @@ describe('gemini answers', () => {
     'toString',
   ]) {
     const finish = { native: reason, unmapped: true };
-    it(`G11: are kept as incomplete after ${reason}, and fail when nothing came`, () => {
+    it(`G11: are incomplete after ${reason}, and fail without content`, () => {
       for (const [parts, finish_reason] of [
         [[{ text: 'Half a' }], 'length'],
         [[{ text: 'Hm.', thought: true }], 'length'],
@@ -136,7 +136,7 @@ describe('gemini answers', () => {
     expect(translate(body).choices[0]).to.deep.include({ finish_reason: 'content_filter' });
   });
 
-  it('give each call of a vendor that sends no ids an id of its own', () => {
+  it('give each call of a vendor without ids its own id', () => {
     const body = candidate([{ functionCall: { name: 'f' } }, { functionCall: { name: 'f' } }]);
     const ids = translate(body).choices[0]?.message.tool_calls?.map(({ id }) => id);
     expect(new Set(ids).size).to.equal(2);
@@ -189,7 +189,7 @@ describe('gemini answers', () => {
     ['thoughtsTokenCount', 2.4],
     ['cachedContentTokenCount', 1e12],
   ] as const) {
-    it(`have no usage where ${name} is ${count} (E7)`, () => {
+    it(`have no usage if ${name} is ${count} (E7)`, () => {
       const usageMetadata = { promptTokenCount: 4, candidatesTokenCount: 6, [name]: count };
       expect(translate({ ...candidate([{ text: 'x' }]), usageMetadata }).usage).to.equal(undefined);
     });

@@ -34,7 +34,7 @@ const call = (id: string, more: object = {}): NonNullable<ChatMessage['tool_call
 });
 
 describe('gemini thought signatures', () => {
-  it('come back to the vendor from a client that keeps only id, name and arguments', () => {
+  it('return to the vendor from a client that stores only id, name and arguments', () => {
     const answer = geminiResponse(jsonFixture('gemini/chat.json'), codecCall());
     const { id, type, function: called } = answer.choices[0]!.message.tool_calls![0]!;
     const [part] = replay([{ id, type, function: { name: called.name, arguments: called.arguments } }]);
@@ -73,7 +73,7 @@ describe('gemini thought signatures', () => {
     expect(parts.map(({ thoughtSignature }) => thoughtSignature)).to.deep.equal([SIGNATURE, undefined]);
   });
 
-  it('are not made up for models that do not ask for them', () => {
+  it('are not invented for models that do not require them', () => {
     expect(replay([call('a')], 'gemini-2.5-flash')[0]).to.not.have.property('thoughtSignature');
   });
 
@@ -95,7 +95,7 @@ describe('gemini thought signatures', () => {
     ['its own account', (sealed: string) => sealed.replace('tg1.google.tag.', ''), [SIGNATURE, SIGNATURE, SIGNATURE]],
     ['another account', () => undefined, [undefined, SKIP_SIGNATURE]],
   ] as const)
-    it(`that were sealed are opened for ${whose} where a request has to be translated`, () => {
+    it(`that were sealed are opened for ${whose} if a request must be translated`, () => {
       const thoughtSignature = sealSignature(SIGNATURE, (data) => `tg1.google.tag.${data}`);
       const parts = [
         { text: 'Hm', thought: true, thoughtSignature },

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { StreamFailure } from '../../../../contract/index.ts';
-import { geminiStream } from '../../../../plugins/formats/google/stream.ts';
+import { geminiStream } from '../../../../plugins/formats/google/read-stream.ts';
 import { codecCall, collect, type Decoded, decode, fixture, readSse } from '../../../support/formats/codec.ts';
 
 function play(name: string): Decoded {
@@ -30,7 +30,7 @@ describe('gemini streams', () => {
     expect(chunks.at(-1)?.usage).to.deep.include({ prompt_tokens: 40, completion_tokens: 33, total_tokens: 73 });
   });
 
-  it('end with tool_calls although the last event says STOP and holds no call', () => {
+  it('end with tool_calls although the last event has STOP and no call', () => {
     expect(collect(play('stream-tools').chunks).finish).to.deep.equal(['tool_calls']);
   });
 
@@ -38,7 +38,7 @@ describe('gemini streams', () => {
     expect(collect(play('stream-no-parts').chunks)).to.deep.include({ content: 'ok', finish: ['length'] });
   });
 
-  it('say once that they ended where the vendor says STOP in every event', () => {
+  it('end once if the vendor sends STOP in every event', () => {
     expect(collect(play('stream-repeated-stop').chunks)).to.deep.include({ content: 'one two', finish: ['stop'] });
   });
 
@@ -79,7 +79,7 @@ describe('gemini streams', () => {
   });
 
   for (const reason of ['OTHER', 'SOMETHING_NEW'])
-    it(`G11: are kept as incomplete after ${reason}, and fail when nothing came`, () => {
+    it(`G11: are incomplete after ${reason}, and fail without content`, () => {
       const play = (parts: readonly object[]) => {
         const decoder = geminiStream(codecCall());
         const last = { content: { parts }, finishReason: reason };
@@ -92,7 +92,7 @@ describe('gemini streams', () => {
         .with.nested.property('failure.class', 'broken_off');
     });
 
-  it('G10: are finished when every candidate that was asked for has an end, and ending with their usage', () => {
+  it('G10: are finished when every requested candidate has an end, and ending with their usage', () => {
     const decoder = geminiStream({ ...codecCall(), request: { model: 'm', messages: [], n: 2 } });
     const progress = (event: object) => {
       decoder.push({ data: JSON.stringify(event) });
@@ -105,7 +105,7 @@ describe('gemini streams', () => {
   });
 
   for (const reason of ['MALFORMED_FUNCTION_CALL', 'MISSING_THOUGHT_SIGNATURE'])
-    it(`E19: fail when the model broke off with ${reason}, after what it wrote`, () => {
+    it(`E19: fail after the text when the model stopped with ${reason}`, () => {
       const decoder = geminiStream(codecCall());
       const last = { content: { parts: [{ text: 'Half a' }] }, finishReason: reason };
       expect(collect(decoder.push({ data: JSON.stringify({ candidates: [last] }) }))).to.deep.include({

@@ -91,7 +91,7 @@ describe('gemini schemas', () => {
     });
   }
 
-  it('tells each constraint that had to go once', () => {
+  it('reports each dropped constraint once', () => {
     const dropped: string[] = [];
     geminiSchema(
       { properties: { a: { pattern: 'x', minLength: 1 }, b: { pattern: 'y' } }, $schema: 'z', default: 1 },

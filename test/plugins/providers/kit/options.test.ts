@@ -9,18 +9,18 @@ describe('the option native', () => {
   const rows = () => ({ chat: { path: '/c' }, other: undefined });
   const rowsOf = (native: ProviderConfig['native']) => nativeRows({ native }, rows)?.('m', false);
 
-  it('leaves the rows as they are unless set', () => {
+  it('keeps the rows by default', () => {
     expect(rowsOf(undefined)).to.deep.equal(rows());
     expect(rowsOf(true)).to.deep.equal(rows());
     expect(rowsOf({ references: 'refuse' })).to.deep.equal(rows());
   });
 
-  it('takes them away', () => {
+  it('removes them', () => {
     expect(rowsOf(false)).to.equal(undefined);
     expect(setUpProvider(openai, { native: false }).native).to.equal(undefined);
   });
 
-  it('lets requests refer to what lies in the operator’s account', () => {
+  it('allows references to the operator’s account', () => {
     expect(rowsOf({ references: 'allow' })).to.deep.equal({ chat: { path: '/c', references: true }, other: undefined });
   });
 
@@ -40,19 +40,19 @@ describe('the option remoteMedia', () => {
       expect(compatible(`http://${host}/v1`)).to.equal('refuse');
   });
 
-  it('lets other providers have addresses', () => {
+  it('allows URLs for other providers', () => {
     expect(compatible('https://relay.example/v1')).to.equal(undefined);
     expect(setUpProvider(openai, { baseUrl: 'http://127.0.0.1:1/v1' }).remoteMedia).to.equal(undefined);
   });
 
-  it('is the operator’s to say', () => {
+  it('is the operator’s decision', () => {
     expect(compatible('http://127.0.0.1/v1', { remoteMedia: 'allow' })).to.equal('allow');
     expect(compatible('https://relay.example/v1', { remoteMedia: 'refuse' })).to.equal('refuse');
   });
 });
 
 describe('the options affinity and countFactor', () => {
-  it('are passed on where they are set', () => {
+  it('are passed on if configured', () => {
     const defaults = { baseUrl: 'https://acme.example' };
     expect(readProviderOptions({ affinity: 'team', countFactor: 1.2 }, defaults)).to.include({
       ...{ affinity: 'team', countFactor: 1.2 },

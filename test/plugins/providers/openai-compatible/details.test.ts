@@ -36,7 +36,7 @@ const detailsIn = (chunks: readonly ChatChunk[]): readonly (readonly ReasoningDe
 const GO_ON = { role: 'user', content: 'Go on.' };
 
 describe('details of reasoning from a relay', () => {
-  it('are canonical in a whole message, with whose format they are', () => {
+  it('are canonical in a JSON message, with their format', () => {
     const { reasoning_details: details, reasoning_content: thought } = messageOf({
       reasoning: 'Hm.',
       reasoning_details: [
@@ -57,7 +57,7 @@ describe('details of reasoning from a relay', () => {
     ]);
   });
 
-  it('come whole in a stream, in the chunk that ends their block', () => {
+  it('are complete in a stream, in the chunk that ends their block', () => {
     const chunks = stream(
       { role: 'assistant', reasoning: 'Hm, ', reasoning_details: [text('Hm, ')] },
       { reasoning: 'é.', reasoning_details: [text('é.')] },
@@ -75,13 +75,13 @@ describe('details of reasoning from a relay', () => {
     expect(Object.keys(spoken ?? {})).to.deep.equal([]);
   });
 
-  it('that nothing follows come with the end, and a stream without a role has one', () => {
+  it('without following content are sent with the end, and a stream without a role has one', () => {
     const chunks = stream({ reasoning_details: [relayed('encrypted', { data: 'a' }, 'google-gemini-v1')] }, {});
     expect(detailsIn(chunks)).to.deep.equal([[{ kind: 'encrypted', data: 'a', format: 'gemini' }]]);
     expect(collect(chunks)).to.deep.include({ roles: 1, finish: ['stop'] });
   });
 
-  it('go back to models of the vendor that made them, in the relay’s words, and to no other', () => {
+  it('are sent back only to models of their vendor, in the relay’s format', () => {
     const details = [
       { kind: 'text', text: 'Hm.', signature: 'sig', format: 'anthropic' },
       { kind: 'encrypted', data: 'abc', format: 'responses', id: 'rs_1' },
@@ -106,7 +106,7 @@ describe('details of reasoning from a relay', () => {
     expect(other.dropped).to.deep.equal(['reasoning']);
   });
 
-  it('give their text to vendors that want it, where the client kept nothing else', () => {
+  it('provide their text for vendors that need it, if the client stored nothing else', () => {
     const turn = {
       role: 'assistant',
       content: 'x',
@@ -126,14 +126,14 @@ describe('the end of a choice', () => {
   const finishOf = (choice: object) =>
     chat.response({ choices: [{ index: 0, message: { content: 'x' }, ...choice }] }, codecCall()).choices[0]?.finish;
 
-  it('has the vendor’s own word only where it is none of the usual ones', () => {
+  it('has the vendor’s own reason only if it is unusual', () => {
     expect(finishOf({ finish_reason: 'stop' })).to.equal(undefined);
     expect(finishOf({ finish_reason: 'stop', native_finish_reason: 'end_turn' })).to.equal(undefined);
     for (const native of ['pause_turn', 'compaction', 'model_context_window_exceeded', 'RECITATION', 'SPII'])
       expect(finishOf({ finish_reason: 'stop', native_finish_reason: native }), native).to.deep.equal({ native });
   });
 
-  it('names the stop sequence where a server tells it', () => {
+  it('names the stop sequence if a server reports it', () => {
     expect(finishOf({ finish_reason: 'stop', stop_reason: 'END' })).to.deep.equal({ stop_sequence: 'END' });
     expect(finishOf({ finish_reason: 'stop', stop_reason: 128_009 })).to.equal(undefined);
   });

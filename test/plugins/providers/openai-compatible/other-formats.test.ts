@@ -46,7 +46,7 @@ describe('fields of other formats', () => {
   ];
 
   for (const [name, plugin, thought] of vendors)
-    it(`do not reach ${name}, but for a thought’s text where it is wanted`, () => {
+    it(`do not reach ${name}, except a thought’s text if it is needed`, () => {
       const messages = [{ role: 'user', content: 'Hi' }, foreign, { role: 'user', content: 'So?' }];
       const sent = translate(plugin, { messages, dialect_fields: { messages: { betas: ['x'] } } });
       expect((sent.body['messages'] as object[])[1]).to.deep.equal({
@@ -56,7 +56,7 @@ describe('fields of other formats', () => {
       expect(sent.dropped).to.deep.equal(['reasoning']);
     });
 
-  it('become text where somebody said what they are, else they are left out and told', () => {
+  it('become text if they have a description, otherwise they are dropped and reported', () => {
     const value = { type: 'server_tool_use' };
     const told = { type: 'opaque', dialect: 'messages', value, text: '[server_tool_use] {}' };
     const { body, dropped } = translate(openai, {
@@ -103,7 +103,7 @@ describe('a document', () => {
     ]);
   });
 
-  it('is refused by its place where the vendor does not take it', () => {
+  it('is refused by its place if the vendor does not support it', () => {
     for (const [plugin, fields] of [
       [openai, { file_url: 'https://files.example/a.pdf' }],
       [deepseek, { file_data: PDF }],
@@ -115,7 +115,7 @@ describe('a document', () => {
       expect(refusalOf(() => fileOf(plugin, file(fields)))).to.equal('messages[0].content[0].file');
   });
 
-  it('becomes text everywhere where its content is text', () => {
+  it('becomes text everywhere if its content is text', () => {
     for (const plugin of [openai, deepseek, mistral, openrouter])
       expect(fileOf(plugin, file({ file_data: TEXT, filename: 'n.txt' }))).to.deep.equal([
         { type: 'text', text: 'Document "n.txt":\nGrüße' },
@@ -125,13 +125,13 @@ describe('a document', () => {
     ]);
   });
 
-  it('is an image where it is one, and whatever it is for a server of one’s own', () => {
+  it('is an image if it is one, and unchanged for a self-hosted server', () => {
     expect(fileOf(deepseek, file({ file_data: PIXEL }))).to.deep.equal([image]);
     const zip = file({ filename: 'z', file_data: 'data:application/zip;base64,UEs=' });
     expect(fileOf(compatible, zip, { baseUrl: 'http://127.0.0.1:1/v1' })).to.deep.equal([zip]);
   });
 
-  it('comes with what the caller says of it, and tells that nobody will cite it', () => {
+  it('is sent with the caller’s description, with a report that it will not be cited', () => {
     const part = file({ file_data: PDF, filename: 'a.pdf' }, { context: 'old', citations: { enabled: true } });
     const { body, dropped } = translate(openai, { messages: user(part) });
     expect((body['messages'] as ChatRequest['messages'])[0]?.content).to.deep.equal([
@@ -142,7 +142,7 @@ describe('a document', () => {
   });
 });
 
-describe('whatever stands in the fields of other formats', () => {
+describe('any content in the fields of other formats', () => {
   it('becomes a request or a refusal, never a crash', () => {
     const json = fc.jsonValue();
     const part = fc.oneof(
@@ -199,7 +199,7 @@ describe('images in tools’ results', () => {
     ]);
   });
 
-  it('leave a word behind where there is no text', () => {
+  it('leave a placeholder if there is no text', () => {
     const [result, , last] = messagesOf(openai, [...messages.slice(0, 2), { ...messages[3], content: [image] }]).slice(
       2,
     );
@@ -214,7 +214,7 @@ describe('images in tools’ results', () => {
 });
 
 describe('G26: ids of calls', () => {
-  it('that others refuse are hashed as a whole, the same in call and result', () => {
+  it('that others refuse are hashed completely, the same in call and result', () => {
     const ids = ['functions.look:0', 'functions:look.0', `x${'y'.repeat(80)}`];
     for (const [plugin, valid] of [
       [openai, /^[A-Za-z0-9_-]{1,40}$/],
@@ -241,7 +241,7 @@ describe('G30: a history with calls and no tools', () => {
     ...['a', 'b'].map((id) => ({ role: 'tool', tool_call_id: id, content: 'x' })),
   ];
 
-  it('gets the tools that it called where the model behind needs them', () => {
+  it('gets the tools that it called if the model needs them', () => {
     const { body } = translate(openrouter, { model: 'anthropic/claude-sonnet-5', messages });
     expect(body['tools']).to.deep.equal([
       { type: 'function', function: { name: 'look', parameters: { type: 'object', properties: {} } } },
@@ -258,7 +258,7 @@ describe('G25: marks of a cache', () => {
   const mark = (ttl?: string) => ({ cache_control: { type: 'ephemeral', ...(ttl && { ttl }) } });
   const text = (words: string, more: object = {}) => ({ type: 'text', text: words, ...more });
 
-  it('stay for OpenRouter, also those of a whole message or request', () => {
+  it('stay for OpenRouter, also those of a complete message or request', () => {
     const { body } = translate(openrouter, {
       ...mark('1h'),
       messages: [
@@ -290,7 +290,7 @@ describe('G25: marks of a cache', () => {
     expect(body['messages']).to.deep.equal(user(text('a')));
   });
 
-  it('of a request as a whole are told where the vendor has none', () => {
+  it('of a complete request are reported if the vendor supports none', () => {
     expect(translate(openai, mark()).dropped).to.deep.equal(['cache_control']);
   });
 });

@@ -37,7 +37,7 @@ describe('a field rule', () => {
   it('converts a field', () => {
     expect(bodyOf({ fields: { seed: pass('', (seed) => Number(seed) + 1) } }, { seed: 7 })).to.include({ seed: 8 });
   });
-  it('leaves a field out and tells when its conversion finds no value', () => {
+  it('drops a field and reports it when its conversion finds no value', () => {
     expect(requestOf({ fields: { seed: pass('', () => undefined) } }, { seed: 7 })).to.deep.include({
       dropped: ['seed'],
     });
@@ -46,14 +46,14 @@ describe('a field rule', () => {
     const body = bodyOf({ fields: { max_completion_tokens: rename('max_tokens') } }, { max_completion_tokens: 5 });
     expect(body).to.include({ max_tokens: 5 }).and.not.have.property('max_completion_tokens');
   });
-  it('D2: sends one limit of output, the larger, which is what was reserved', () => {
+  it('D2: sends one limit of output, the larger, which was reserved', () => {
     const both = { max_completion_tokens: 5, max_tokens: 3 };
     expect(bodyOf({ fields: { max_completion_tokens: rename('max_tokens') } }, both)).to.include({ max_tokens: 5 });
   });
-  it('drops a field and tells', () => {
+  it('drops a field and reports it', () => {
     expect(requestOf({ fields: { seed: drop() } }, { seed: 7 })).to.deep.include({ dropped: ['seed'] });
   });
-  it('drops a field silently when it asks for nothing', () => {
+  it('silently drops a field without effect', () => {
     expect(requestOf({ fields: { logprobs: drop('', false) } }, { logprobs: false })).not.to.have.property('dropped');
   });
   it('refuses a field with its name', () => {
@@ -61,7 +61,7 @@ describe('a field rule', () => {
       .to.throw('one only')
       .that.includes({ code: 'invalid_request', param: 'n' });
   });
-  it('takes the neutral value of a refused field', () => {
+  it('accepts the neutral value of a refused field', () => {
     expect(bodyOf({ fields: { n: refuse('one only', 1) } }, { n: 1 })).not.to.have.property('n');
   });
   it('refuses a number outside its range', () => {
@@ -69,25 +69,25 @@ describe('a field rule', () => {
       .to.throw('between 0 and 1.5')
       .that.includes({ param: 'temperature' });
   });
-  it('emulates a field after all others, and tells when it could not in full', () => {
+  it('emulates a field after all others, and reports an incomplete emulation', () => {
     const fields = { n: emulate('as count', (n) => ({ body: { count: n, seed: undefined }, dropped: true })) };
     const { body, dropped } = requestOf({ fields }, { n: 2, seed: 7 });
     expect(body).to.include({ count: 2 }).and.not.have.property('seed');
     expect(dropped).to.deep.equal(['n']);
   });
-  it('drops unknown fields where the vendor is strict, but not its own', () => {
+  it('drops unknown fields if the vendor is strict, but not its own', () => {
     const spec = { unknown: 'dropped', extras: ['top_k'] } as const;
     expect(requestOf(spec, { top_k: 5, shiny: true })).to.deep.include({ dropped: ['shiny'] });
     expect(bodyOf(spec, { top_k: 5 })).to.include({ top_k: 5 });
   });
-  it('never lets a caller steer the way, unless the name is the vendor’s own', () => {
+  it('never allows a caller to change the route, unless the name is the vendor’s own', () => {
     const { body, dropped } = requestOf({ extras: ['provider'] }, { api_key: 'x', provider: { order: ['a'] } });
     expect(body)
       .to.deep.include({ provider: { order: ['a'] } })
       .and.not.have.property('api_key');
     expect(dropped).to.deep.equal(['api_key']);
   });
-  it('tells no name that could not stand in a header', () => {
+  it('reports no name that is invalid in a header', () => {
     const strange = { 'a\r\nb': 1, ['x'.repeat(65)]: 1, ok: 1 } as object;
     expect(requestOf({ unknown: 'dropped' }, strange).dropped).to.deep.equal(['ok']);
   });
@@ -104,7 +104,7 @@ describe('a field rule', () => {
     expect(dropped).to.deep.equal(['seed', 'user']);
     expect(body).to.include({ top_k: 1 });
   });
-  it('lays a variant over the table for the models that it names, where the request fits too', () => {
+  it('applies a variant of the table for its models, if the request matches too', () => {
     const spec: Partial<CompatibleSpec> = {
       fields: { seed: drop() },
       modelOf: (name) => (name === 'prod' ? 'b-1' : name),
@@ -140,13 +140,13 @@ describe('a field rule', () => {
 
 describe('a stream request', () => {
   const stream = { stream: true };
-  it('asks for usage whether the caller did or not', () => {
+  it('requests usage whether the caller did or not', () => {
     for (const stream_options of [undefined, null, {}, { include_usage: false }]) {
       const body = bodyOf({}, { stream: true, stream_options }, stream);
       expect(body['stream_options']).to.deep.equal({ include_usage: true });
     }
   });
-  it('leaves the options out where usage always comes', () => {
+  it('omits the options if usage is always sent', () => {
     const body = bodyOf({ streamUsage: 'always' }, { stream: true, stream_options: { include_usage: true } }, stream);
     expect(body).to.include({ stream: true }).and.not.have.property('stream_options');
   });
@@ -154,7 +154,7 @@ describe('a stream request', () => {
     const body = bodyOf({ streamOptions: { include_obfuscation: false } }, { stream: true }, stream);
     expect(body['stream_options']).to.deep.equal({ include_obfuscation: false, include_usage: true });
   });
-  it('is a stream when the call is one, whatever the body said', () => {
+  it('is a stream if the call is one, whatever the body has', () => {
     expect(bodyOf({}, {}, stream)).to.include({ stream: true });
     expect(bodyOf({}, { stream: true, stream_options: {} })).to.not.have.any.keys('stream', 'stream_options');
   });
@@ -175,7 +175,7 @@ describe('messages', () => {
     });
   });
 
-  it('leave out what another vendor hung on a tool call', () => {
+  it('drop another vendor’s members of a tool call', () => {
     const call = { id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } };
     const decorated = { ...call, index: 0, extra_content: { google: { thought_signature: 'x' } } };
     expect(sent([{ role: 'assistant', content: null, tool_calls: [decorated] }])[0]?.['tool_calls']).to.deep.equal([
@@ -197,7 +197,7 @@ describe('messages', () => {
     expect(call?.id).to.have.length(40).and.equal(result?.['tool_call_id']);
   });
 
-  it('leave cache marks behind where they mean nothing, on parts and on tools', () => {
+  it('drop cache marks if they have no meaning, on parts and on tools', () => {
     const mark = { cache_control: { type: 'ephemeral' } };
     const part = { type: 'text', text: 'x' };
     const tool = { type: 'function', function: { name: 'f' } };
@@ -213,7 +213,7 @@ describe('messages', () => {
 });
 
 describe('openai-compatible', () => {
-  it('takes its base URL and the server’s gaps from the configuration', () => {
+  it('reads its base URL and the server’s missing features from the configuration', () => {
     const provider = setUpProvider(openaiCompatible, {
       baseUrl: 'http://127.0.0.1:1234/v1/',
       drop: ['seed'],
@@ -232,7 +232,7 @@ describe('openai-compatible', () => {
     expect(setUpProvider(openaiCompatible, { baseUrl, models: ['*'] }).anyModel).to.equal(true);
   });
 
-  it('sends the role developer as system, unless told that the server knows it', () => {
+  it('sends the role developer as system, unless the server is configured to support it', () => {
     const baseUrl = 'http://127.0.0.1:1234/v1';
     const list = [{ role: 'developer', content: 'x' }] as const;
     const roleOf = (config: object) => {

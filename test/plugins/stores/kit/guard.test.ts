@@ -37,7 +37,7 @@ describe('the guard before a server', () => {
     await eventually(async () => expect(await guard.run(async () => 1)).to.equal(1));
   });
 
-  it('takes a response that came in time while this process was busy with something else', async () => {
+  it('accepts a response that arrived in time while this process was busy', async () => {
     await guard.start();
     const response = guard.run(() => stat('.'));
     // Blocks as long as the build of a configuration does on a busy machine; the response arrives meanwhile.
@@ -46,7 +46,7 @@ describe('the guard before a server', () => {
     expect((await response).isDirectory()).to.equal(true);
   });
 
-  it('refuses an operation that takes too long, then all at once, until a probe succeeds', async () => {
+  it('fails a slow operation, then all immediately, until a probe succeeds', async () => {
     await guard.start();
     isUp = false;
     await rejectsUnavailable(guard.run(never));
@@ -68,14 +68,50 @@ describe('the guard before a server', () => {
     expect(probes).to.equal(1);
   });
 
-  it('opens when an operation shows that the server is away', async () => {
+  it('opens when an operation shows that the server is unavailable', async () => {
     await guard.start();
     isUp = false;
     await rejectsUnavailable(guard.run(() => Promise.reject(new Error('socket closed'))));
     await rejectsUnavailable(guard.run(async () => 1));
   });
 
-  it('takes no notice of what fails after its bound', async () => {
+  it('repeats repeatable work when its connection breaks, and other work waits for the next connection', async () => {
+    await guard.start();
+    let runs = 0;
+    const breaksOnce = async (): Promise<number> => {
+      runs += 1;
+      if (runs === 1) throw new Error('socket closed');
+      return runs;
+    };
+    const repeated = guard.run(breaksOnce, true);
+    await Promise.resolve();
+    expect(await Promise.all([repeated, guard.run(async () => 'another')])).to.deep.equal([2, 'another']);
+    runs = 0;
+    const error = await guard.run(breaksOnce).catch((reason) => reason);
+    expect([error.code, runs]).to.deep.equal(['store_unavailable', 1]);
+    expect(await guard.reconnected(error)).to.equal(true);
+    expect(await guard.reconnected(new Error('of another kind'))).to.equal(false);
+  });
+
+  it('ignores the failure of a connection that was already replaced', async () => {
+    await guard.start();
+    let fail: (error: Error) => void = () => undefined;
+    const old = guard.run(
+      () =>
+        new Promise((_, reject) => {
+          fail = reject;
+        }),
+    );
+    guard.trip(new Error('gone'));
+    await guard.run(async () => 1);
+    const before = probes;
+    fail(new Error('socket closed'));
+    await rejectsUnavailable(old);
+    expect(await guard.run(async () => 1)).to.equal(1);
+    expect(probes).to.equal(before);
+  });
+
+  it('ignores failures after its deadline', async () => {
     await guard.start();
     let fail: (error: Error) => void = () => undefined;
     const late = guard.run(
@@ -92,7 +128,7 @@ describe('the guard before a server', () => {
     expect(probes).to.equal(before);
   });
 
-  it('says when the server goes and comes', async () => {
+  it('reports when the server becomes unavailable and available', async () => {
     await guard.start();
     guard.trip(new Error('gone'));
     await eventually(() => guard.run(async () => 1));

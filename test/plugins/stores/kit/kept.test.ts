@@ -38,8 +38,8 @@ async function measuredStore(findRoom?: (bytes: number) => number, mostBytes?: n
   return { kept: kept('test'), bytes };
 }
 
-describe('what accounts keep in a store', () => {
-  it('E29: is no more than half of what the disk of sqlite has left, whatever each account may keep', async () => {
+describe('stored data of accounts', () => {
+  it('E29: is at most half of the free disk space of sqlite, whatever each account may store', async () => {
     const folder = await mkdtemp(path.join(os.tmpdir(), 'tollgate-room-'));
     const store = await openSqlite({ folder });
     const { statfs } = fs;
@@ -66,7 +66,7 @@ describe('what accounts keep in a store', () => {
     expect(roomOf('')).to.equal(undefined);
   });
 
-  it('E29: has no document of more than a quarter of what an account may keep', async () => {
+  it('E29: has no document larger than a quarter of an account’s limit', async () => {
     const { kept, bytes } = await measuredStore();
     expect(await kept.set('greedy', 'large', 'x'.repeat(300 * KB), HOUR_MS)).to.equal(false);
     expect([bytes(), await kept.bytes('greedy')]).to.deep.equal([0, 0]);
@@ -94,7 +94,7 @@ describe('what accounts keep in a store', () => {
     expect(bytes()).to.be.at.most(1024 * KB);
   });
 
-  it('E29: is bounded for all together where the store does not tell its room, and there is room again when it is over', async () => {
+  it('E29: is limited in total if the store does not report its free space, and has room again after expiry', async () => {
     const fill = async (ttlMs: number) => {
       const { kept, bytes } = await measuredStore(undefined, 4 * 1024 * KB);
       for (let account = 0; account < 20; account += 1)
@@ -110,7 +110,7 @@ describe('what accounts keep in a store', () => {
     expect(await over.kept.set('last', 'large', 'x'.repeat(200 * KB), HOUR_MS)).to.equal(true);
   });
 
-  it('drops what was written first, also where all was written in one millisecond', async () => {
+  it('evicts the oldest data, also if all was written in one millisecond', async () => {
     const { kept } = await measuredStore();
     const { now } = Date;
     const at = now();
@@ -126,14 +126,14 @@ describe('what accounts keep in a store', () => {
       expect(await kept.get(`of ${kilobytes}`)).to.have.length(kilobytes * KB);
   });
 
-  it('E29: leaves what was written under the same key later, and drops what is over', async () => {
+  it('E29: keeps later data under the same key, and drops expired data', async () => {
     const { kept } = await measuredStore();
     for (let at = 0; at < 30; at += 1) await kept.set('ann', 'same', `${at}`.padEnd(200 * KB), HOUR_MS);
     expect(String(await kept.get('same')).trim()).to.equal('29');
     expect(await kept.count('ann')).to.equal(1);
   });
 
-  it('E29: is less where the store has little room, so that many accounts together do not fill it', async () => {
+  it('E29: is less if the store has little room, so that many accounts together do not fill it', async () => {
     const memory = 2000 * KB;
     const { kept, bytes } = await measuredStore((used) => memory * 0.75 - used);
     const accounts = Array.from({ length: 40 }, (_, at) => `account-${at}`);

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { storeKey } from '../../../../plugins/stores/kit/check.ts';
 
-describe('keys made of what users choose', () => {
+describe('keys from users’ input', () => {
   it('are the text itself when it is short and plain', () => {
     for (const text of ['', 'u_42', 'auth0|5f7c', 'a:b/c@d.e', 'Zoë', 'a b']) expect(storeKey(text)).to.equal(text);
   });
@@ -23,7 +23,7 @@ describe('keys made of what users choose', () => {
     );
   });
 
-  it('never look like a hash when they are none', () => {
+  it('never look like a hash unless they are one', () => {
     expect(storeKey(storeKey('x'.repeat(300)))).not.to.equal(storeKey('x'.repeat(300)));
   });
 });

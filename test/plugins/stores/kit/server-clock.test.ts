@@ -32,7 +32,7 @@ describe('deadlines of a server’s clock', () => {
     expect(sent).to.have.length(3);
   });
 
-  it('are kept when the bound is over here as well: nobody waits for the operation any more', async () => {
+  it('are kept when the deadline has passed here as well, because no caller waits for the operation', async () => {
     const clock = createServerClock();
     let sent = 0;
     const send = async () => {
@@ -46,7 +46,7 @@ describe('deadlines of a server’s clock', () => {
   });
 
   for (const jumpMs of [-HOUR, HOUR])
-    it(`are as long as before when somebody sets the clock of this machine by ${jumpMs / HOUR} h`, () => {
+    it(`are unchanged when the clock is set on of this machine by ${jumpMs / HOUR} h`, () => {
       const clock = createServerClock();
       const serverMs = Date.now();
       clock.observe(serverMs);
@@ -60,7 +60,7 @@ describe('deadlines of a server’s clock', () => {
       }
     });
 
-  it('leave every other error as it is', async () => {
+  it('leave every other error unchanged', async () => {
     const failure = new Error('other');
     const outcome = await sendInTime(
       createServerClock(),

@@ -15,20 +15,23 @@ class Server {
   /** Reservations that the sweeper finds, once. */
   expired: LedgerKeys[] = [];
   /** Runs before a commit is checked, as a concurrent change by another process. */
-  before: () => unknown = () => undefined;
+  before: (changes: LedgerCommit) => unknown = () => undefined;
   /** Runs after a commit was written and before its response. */
   after: () => unknown = () => undefined;
+  /** True if a broken connection is replaced. */
+  doesReconnect = false;
 
   /** Opens the ledger of a separate process. */
   open(timeoutMs = 1000) {
     const transact = createVersionedLedger({
       ...{ kind: 'fake', timeoutMs, now: () => NOW },
+      reconnected: async () => this.doesReconnect,
       read: async (ids) => {
         this.reads += 1;
         return this.find(ids);
       },
       commit: async (changes) => {
-        await this.before();
+        await this.before(changes);
         const { expected, version, rows } = changes;
         const isSame = [...expected].every(([id, known]) => (this.rows.get(id)?.version ?? '') === known);
         if (!isSame) return this.find([...expected.keys()]);
@@ -54,7 +57,7 @@ describe('a ledger of rows with versions', () => {
   const key = budget('key', 100);
   const ask = (requestId: string, amount = 10) => reservation({ account: 'a', requestId, amount, budgets: [key] });
 
-  it('lets a hold be that has not expired, though the sweeper was told so', async () => {
+  it('keeps an unexpired reservation, although it was reported to the sweeper', async () => {
     const server = new Server();
     const ledger = server.open();
     await ledger.credit('a', 'c', 100, 'top-up', NOW);
@@ -69,7 +72,7 @@ describe('a ledger of rows with versions', () => {
     expect(server.accountOf('a')).to.include({ held: 0, spent: 10 });
   });
 
-  it('makes one transaction of what waits at the same time, and a round trip of each when it knows the rows', async () => {
+  it('combines waiting operations in one transaction, with one round trip if the rows are cached', async () => {
     const server = new Server();
     const ledger = server.open();
     await ledger.credit('a', 'c', 100, 'top-up', NOW);
@@ -84,7 +87,7 @@ describe('a ledger of rows with versions', () => {
     expect(server.accountOf('a')).to.include({ balance: 96, held: 96, spent: 4 });
   });
 
-  it('decides again by the rows as they are when another process came before', async () => {
+  it('decides again by the current rows when another process was faster', async () => {
     const server = new Server();
     const [one, other] = [server.open(), server.open()];
     await one.credit('a', 'c', 10, 'top-up', NOW);
@@ -100,7 +103,7 @@ describe('a ledger of rows with versions', () => {
     expect(server.accountOf('a')).to.include({ balance: 10, held: 10, spent: 10, last_entry: 3 });
   });
 
-  it('refuses a change that others come before again and again, and writes nothing of it', async () => {
+  it('refuses a change after repeated conflicts, and writes nothing of it', async () => {
     const server = new Server();
     const [one, other] = [server.open(50), server.open()];
     await one.credit('a', 'first', 10, 'top-up', NOW);
@@ -130,7 +133,58 @@ describe('a ledger of rows with versions', () => {
     expect(await ledger.reserve(ask('r'))).to.deep.equal({ outcome: 'held', used: [10] });
   });
 
-  it('refuses a change by what the rows are, not by what it knew of them', async () => {
+  for (const [when, place] of [
+    ['before a change is written', 'before'],
+    ['after a change is written', 'after'],
+  ] as const)
+    it(`makes a change once when the connection breaks ${when} and is replaced in time`, async () => {
+      const server = new Server();
+      const ledger = server.open();
+      await ledger.credit('a', 'c', 100, 'top-up', NOW);
+      await ledger.reserve(ask('held'));
+      server.doesReconnect = true;
+      server.commits.length = 0;
+      const breakOnce = (): void => {
+        server[place] = () => {
+          server[place] = () => undefined;
+          throw new Error('the connection was lost');
+        };
+      };
+      breakOnce();
+      const [held, settled, credited] = await Promise.all([
+        ledger.reserve(ask('r')),
+        ledger.settle(settlement({ account: 'a', requestId: 'held', amount: 4 })),
+        ledger.credit('a', 'd', 10, 'top-up', NOW),
+      ]);
+      expect([held.outcome, settled, credited]).to.deep.equal(['held', true, true]);
+      expect(server.commits).to.have.length(1);
+      breakOnce();
+      expect(await ledger.settle(settlement({ account: 'a', requestId: 'r', amount: 10 }))).to.equal(true);
+      expect(server.commits).to.have.length(2);
+      expect(server.accountOf('a')).to.include({ balance: 96, held: 0, spent: 14, last_entry: 4 });
+      expect((await ledger.reserve(ask('held'))).outcome).to.equal('duplicate');
+    });
+
+  it('makes a change once if it is written during its retry', async () => {
+    const server = new Server();
+    const ledger = server.open();
+    await ledger.credit('a', 'c', 100, 'top-up', NOW);
+    server.doesReconnect = true;
+    const sent: LedgerCommit[] = [];
+    server.before = (changes: LedgerCommit) => {
+      sent.push(changes);
+      if (sent.length === 1) throw new Error('the connection was lost');
+      // The delayed commit arrives now.
+      if (sent.length === 2)
+        for (const { id, text } of sent[0]?.rows ?? [])
+          server.rows.set(id, { id, version: sent[0]?.version ?? '', text });
+    };
+    expect(await ledger.reserve(ask('r'))).to.deep.equal({ outcome: 'held', used: [10] });
+    expect(sent).to.have.length(2);
+    expect(server.accountOf('a')).to.include({ balance: 100, held: 10 });
+  });
+
+  it('refuses a change by the current rows, not by cached ones', async () => {
     const server = new Server();
     const [one, other] = [server.open(), server.open()];
     await one.credit('a', 'all', 9_000_000_000_000_000, 'top-up', NOW);

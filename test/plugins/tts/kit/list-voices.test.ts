@@ -5,7 +5,7 @@ import { createVoiceLister, readVoice } from '../../../../plugins/tts/kit/index.
 import { speechVendor } from '../../../support/speech/speech-vendor.ts';
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../../../support/vendors/scripted-upstream.ts';
 
-describe('the list of voices that a vendor is asked for', () => {
+describe('the list of a vendor’s voices', () => {
   let upstream: ScriptedUpstream;
   before(async () => {
     upstream = await startScriptedUpstream();
@@ -25,7 +25,7 @@ describe('the list of voices that a vendor is asked for', () => {
     return createVoiceLister({ http, instance: 'one' }, endpoint, { path: '/voices?limit=100', read });
   };
 
-  it('comes from its own endpoint, asked with the operator’s key', async () => {
+  it('is read from its own endpoint, with the operator’s key', async () => {
     upstream.script(answer(200, [{ id: 'ann' }]));
     const before = upstream.requests.length;
     expect(await listOf()()).to.deep.equal([{ id: 'ann', name: 'ann' }]);
@@ -39,7 +39,7 @@ describe('the list of voices that a vendor is asked for', () => {
     ['nonsense', answer(200, '<html>'), 'provider_invalid_response'],
   ];
   for (const [title, bytes, code] of failures) {
-    it(`passes ${title} on, and asks once only`, async () => {
+    it(`passes ${title} on, with a single request`, async () => {
       upstream.script(bytes);
       const before = upstream.requests.length;
       const error = await listOf()().catch((thrown: unknown) => thrown);
@@ -48,7 +48,7 @@ describe('the list of voices that a vendor is asked for', () => {
     });
   }
 
-  it('is an error of the provider when nobody is there, and tells neither key nor address', async () => {
+  it('is an error of the provider if it is unreachable, and contains neither key nor URL', async () => {
     const error = await listOf({ baseUrl: upstream.url.replace(/:\d+$/, ':1') })().catch((thrown: unknown) => thrown);
     expect(isGatewayError(error) && error.code).to.equal('provider_unavailable');
     expect((error as Error).message).to.equal('The provider one could not be reached or failed to answer.');

@@ -16,7 +16,7 @@ describe('the sound check', () => {
   for (const format of FORMATS) {
     const sound = fixture(`hi.${format}`);
 
-    it(`tells how long ${format} is, however it is cut`, () => {
+    it(`measures the length of ${format}, however it is split`, () => {
       const seconds = inspect(format, sound);
       for (const size of [1, 3, 10, 417, 5000]) expect(inspect(format, sound, size)).to.equal(seconds);
       if (format !== 'flac') expect(seconds).to.be.closeTo(0.4, 0.1);

@@ -12,7 +12,7 @@ import { fixture, hearWav } from '../../../support/speech/sound.ts';
 describe('WAV headers', () => {
   const wav = fixture('hi.wav');
 
-  it('are read as they are', () => {
+  it('are read unchanged', () => {
     expect(readWavHeader(wav)).to.deep.equal({
       headerBytes: 44,
       encoding: 1,
@@ -29,7 +29,7 @@ describe('WAV headers', () => {
     expect(readWavHeader(longer)).to.include({ headerBytes: 58, dataBytes: 19_200 });
   });
 
-  it('want more at every length short of whole', () => {
+  it('need more data at every incomplete length', () => {
     for (let length = 0; length < 44; length++) expect(readWavHeader(wav.subarray(0, length))).to.equal('more');
   });
 
@@ -59,7 +59,7 @@ describe('WAV headers', () => {
     expect(withWavSizes(wavHeader(24_000), 19_200).equals(wavHeader(24_000, 19_200))).to.equal(true);
   });
 
-  it('that tell the truth are left alone', () => {
+  it('that are correct stay unchanged', () => {
     expect(mendWav(wav)).to.equal(wav);
     expect(hearWav(wav).loudness).to.be.above(0.02);
   });
@@ -85,7 +85,7 @@ describe('resampling', () => {
     });
   }
 
-  it('gives the same samples however the bytes are cut, also inside a sample', () => {
+  it('returns the same samples however the bytes are split, also inside a sample', () => {
     const input = tone(22_050, 0.05);
     const whole = createResampler(22_050, 24_000).push(input);
     for (const size of [1, 2, 3, 7, 100]) {

@@ -9,8 +9,8 @@ import it from './it.json' with { type: 'json' };
 import medicines from './medicines.json' with { type: 'json' };
 
 /**
- * Names of medicines and parts of them for all languages: substances by the suffixes that the WHO assigns to a class
- * (INN stems), and brand names in Europe and America.
+ * Names of medicines and parts of them for all languages. Substances are matched by the suffixes that the WHO assigns
+ * to a class (INN stems), and brands by their names in Europe and America.
  */
 const MEDICINES = Object.values(medicines).join(', ');
 

@@ -33,7 +33,11 @@ export function createBudgetNode(store: Store, budgets: readonly BudgetRule[], n
   const log = createSilentLog();
   const told: Notice[] = [];
   const settings = { billing: 'track', plans: {}, budgets, defaultPlan: undefined };
-  const bookApi = { settings, records: createRecordBook(store), audit: async () => {} } as unknown as PluginApi;
+  const bookApi = {
+    settings,
+    books: { records: createRecordBook(store) },
+    operators: { audit: async () => {} },
+  } as unknown as PluginApi;
   const records = createBudgetRecords(bookApi);
   const raises = createAccountRaises(bookApi);
   const book = createBudgetBook({ records, raises, findPlan: () => undefined, firstKeyOf: async (key) => key });
@@ -52,7 +56,7 @@ export function createBudgetNode(store: Store, budgets: readonly BudgetRule[], n
   return {
     notices: told,
     async call(id, estimate, { principal, tags = [], targets = [TARGET], headers = new Map() } = {}) {
-      const api = { estimate: () => ({ units: {}, cost: estimate }) } as unknown as PluginApi;
+      const api = { books: { estimate: () => ({ units: {}, cost: estimate }) } } as unknown as PluginApi;
       const call = {
         ...{
           id,

@@ -38,7 +38,7 @@ describe('the budgets of a call', () => {
     return error as GatewayError;
   };
 
-  it('begin anew with the next window, and what still runs counts where it was reserved', async () => {
+  it('reset with the next window, and running calls count in the window of their reservation', async () => {
     const { call } = node(daily());
     const end = await call('a', 2_000_000_000);
     await refusal(call('b', 1));
@@ -50,7 +50,7 @@ describe('the budgets of a call', () => {
     expect(await store.ledger.balance('a')).to.include({ spent: 3_500_000_000, held: 0 });
   });
 
-  it('tell when they begin anew, and give `retry-after` when that is within a day', async () => {
+  it('report the time of their reset, and send `retry-after` if it is within a day', async () => {
     const { call } = node(
       daily({ timezone: 'Europe/Berlin' }),
       daily({ name: 'weekly', every: 'week', amount: 3_000_000_000 }),
@@ -67,7 +67,7 @@ describe('the budgets of a call', () => {
     expect(week.headers).to.deep.equal({});
   });
 
-  it('give no time to wait for to a call that is larger than the whole budget', async () => {
+  it('send no retry time for a call larger than the budget', async () => {
     const { headers } = await refusal(node(daily()).call('a', 2_000_001_000));
     expect(headers).to.deep.equal({});
   });
@@ -80,7 +80,7 @@ describe('the budgets of a call', () => {
     await call('d', 9_000_000_000, { tags: ['team=searching'] });
   });
 
-  it('are shared by a key and those that replaced it, by whichever of them a budget is named', async () => {
+  it('are shared by a key and its successors, whichever of them a budget names', async () => {
     const { call } = node(daily({ key: 'tg_k1' }));
     await (await call('a', 1_500_000_000, caller({ keyId: 'k1' })))(1_500_000_000);
     await refusal(call('b', 1_000_000_000, caller({ keyId: 'k2', limitsId: 'k1' })));
@@ -91,7 +91,7 @@ describe('the budgets of a call', () => {
     await other.call('e', 1_000_000_000, caller({ keyId: 'k7', ...own }));
   });
 
-  it('for a provider or a model hold what one of the targets may cost, and charge what it did', async () => {
+  it('for a provider or a model reserve the cost of one of the targets, and charge its actual cost', async () => {
     const targets = [
       { provider: 'p', model: 'm-large' },
       { provider: 'q', model: 'n' },
@@ -125,7 +125,7 @@ describe('the budgets of a call', () => {
     expect(headers).to.deep.equal(new Map());
   });
 
-  it('tell operators of a soft limit, and of a budget that refuses, once a window over all nodes', async () => {
+  it('notify operators of a soft limit, and of a refusing budget, once per window across all nodes', async () => {
     const rule = daily({ soft: 1_000_000_000 });
     const nodes = [node(rule), node(rule)];
     const told = () =>
@@ -142,7 +142,7 @@ describe('the budgets of a call', () => {
     expect(told().map(([type]) => type)).to.have.members(['budget.soft_limit', 'budget.used_up', 'budget.soft_limit']);
   });
 
-  it('do not tell of a soft limit that only a reservation came to', async () => {
+  it('do not notify of a soft limit reached only by a reservation', async () => {
     const one = node(daily({ soft: 1_000_000_000 }));
     await (await one.call('a', 1_900_000_000))(10);
     expect(one.notices).to.deep.equal([]);
@@ -154,7 +154,7 @@ describe('the budgets of a call', () => {
     await node(daily({ user: 'ann' })).call('b', undefined as unknown as number);
   });
 
-  it('refuse a call that more of them count than the ledger takes', async () => {
+  it('refuse a call with more budgets than the ledger supports', async () => {
     const many = Array.from({ length: 31 }, (_, at) => daily({ name: `b${at}` }));
     expect((await refusal(node(...many).call('a', 1))).message).to.match(/^More than 30 budgets count this call/);
     await node(...many.slice(1)).call('b', 1);

@@ -25,7 +25,7 @@ describe('the raise of a budget', () => {
 });
 
 describe('a budget that names several things', () => {
-  it('counts what is of all of them', () => {
+  it('counts calls that match all of them', () => {
     expect(counts({ user: 'ann', tag: 'team=a', plan: 'pro' }, ['team=a'], true)).to.equal(true);
   });
 

@@ -44,7 +44,7 @@ describe('the webhook of budgets', () => {
   const errors = (lines: readonly { readonly level: string; readonly message?: string | undefined }[]) =>
     lines.filter(({ level }) => level === 'error').map(({ message }) => message);
 
-  it('sends a notice again until it is taken, under one id, each time signed anew', async () => {
+  it('resends a notice until it is accepted, under one id, with a new signature each time', async () => {
     const got: { readonly body: string; readonly signature: string }[] = [];
     const note = (body: unknown, signature: string): void => void got.push({ body: JSON.stringify(body), signature });
     for (const status of [500, 429, 503, 200])
@@ -66,7 +66,7 @@ describe('the webhook of budgets', () => {
     expect(errors(lines)).to.deep.equal([]);
   });
 
-  it('follows no redirect, and gives up what is refused for good', async () => {
+  it('follows no redirect, and drops a permanently refused one', async () => {
     nock(ORIGIN).post('/hook').reply(302, undefined, { location: 'https://elsewhere.example/' });
     nock(ORIGIN).post('/hook').reply(404);
     const { send, lines } = start();
@@ -78,7 +78,7 @@ describe('the webhook of budgets', () => {
     expect(nock.isDone()).to.equal(true);
   });
 
-  it('gives up after so many tries, and when too many wait, and says so', async () => {
+  it('gives up after the maximum number of attempts, and with too many waiting, and reports it', async () => {
     nock(ORIGIN).post('/hook').times(3).reply(500);
     const { send, lines, deliveries } = start({ maxTries: 3, maxWaiting: 1 });
     send(NOTICE);
@@ -89,7 +89,7 @@ describe('the webhook of budgets', () => {
     await deliveries.close();
   });
 
-  it('tries once more at the end what waits', async () => {
+  it('tries waiting notices once more at shutdown', async () => {
     nock(ORIGIN).post('/hook').reply(500);
     const last = nock(ORIGIN).post('/hook').reply(200);
     const { send, deliveries, lines } = start({ firstPauseMs: 60_000 });

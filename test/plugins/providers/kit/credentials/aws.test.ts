@@ -147,7 +147,7 @@ describe('AWS Signature Version 4', () => {
     expect(made['authorization']).to.include('SignedHeaders=host;x-amz-date;x-amz-security-token,');
   });
 
-  it('E68: leaves out what others on the way may change, and encodes a path that is encoded once more', () => {
+  it('E68: omits headers that proxies may change, and encodes an encoded path again', () => {
     const at = (path: string, headers = {}) =>
       signV4({ method: 'POST', url: `https://h.example${path}`, headers, body: '{}' }, KEYS, scope, now)[
         'authorization'
@@ -157,7 +157,7 @@ describe('AWS Signature Version 4', () => {
   });
 });
 
-describe('a vendor at AWS, without a key of its own', () => {
+describe('a vendor at AWS, without its own key', () => {
   let vendor: ScriptedUpstream;
   let place: ScriptedUpstream;
   let gateway: TestGateway | undefined;
@@ -210,7 +210,7 @@ describe('a vendor at AWS, without a key of its own', () => {
     return signV4(request, keys, { region: 'eu-west-1', service: 'bedrock' }, now)['authorization'] === authorization;
   };
 
-  it('E68: gets requests that are signed for what arrives', async () => {
+  it('E68: gets requests with a signature over the received bytes', async () => {
     await start({ accessKeyId: KEYS.accessKeyId, secretAccessKey: KEYS.secretAccessKey });
     expect(await chat()).to.equal(200);
     const [request] = vendor.requests;
@@ -265,7 +265,7 @@ describe('a vendor at AWS, without a key of its own', () => {
     expect(request && isSigned(request, { ...KEYS, sessionToken: 'session-3' })).to.equal(true);
   });
 
-  it('E68: is signed for by a profile of ~/.aws/credentials, and the log says where there is none', async () => {
+  it('E68: uses a profile of ~/.aws/credentials, and the log reports a missing one', async () => {
     const home = process.env['HOME'];
     const file = `[default]\naws_access_key_id = other\n\n[work]\n# of the team\naws_access_key_id = ${KEYS.accessKeyId}\naws_secret_access_key=${KEYS.secretAccessKey}\naws_session_token = session-4\n`;
     try {
@@ -285,7 +285,7 @@ describe('a vendor at AWS, without a key of its own', () => {
     }
   });
 
-  it('E68: is signed for by the keys of a role that the token of another provider stands for', async () => {
+  it('E68: uses the keys of a role obtained with another provider’s token', async () => {
     place.script(
       answer(
         200,
@@ -302,7 +302,7 @@ describe('a vendor at AWS, without a key of its own', () => {
     expect(vendor.requests[0]?.headers['x-amz-security-token']).to.equal('session-2');
   });
 
-  it('E68: that gives no keys is not called, and the log says what it said', async () => {
+  it('E68: without keys is not called, and the log has the reason', async () => {
     place.script(
       answer(403, '<ErrorResponse><Error><Message>Not authorized to perform sts</Message></Error></ErrorResponse>'),
     );

@@ -65,7 +65,7 @@ describe('a vendor at Google Cloud, without a key', () => {
     expect(gateway?.logText()).not.to.include('PRIVATE KEY').and.not.include('ya29.');
   });
 
-  it('E68: gets the tokens that a pool gives for those of another identity provider', async () => {
+  it('E68: gets the tokens of a pool for those of another identity provider', async () => {
     const audience = '//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/k8s';
     await start({ audience, tokenFile: 'token', stsUrl: `${place.url}/v1/token` }, { token: 'jwt-1\n' });
     expect(await chat()).to.equal(200);
@@ -77,7 +77,7 @@ describe('a vendor at Google Cloud, without a key', () => {
     });
   });
 
-  it('E68: is not called where Google gives no token, and the log says why', async () => {
+  it('E68: is not called if Google returns no token, and the log has the reason', async () => {
     place.script(answer(400, { error: 'invalid_grant', error_description: 'Invalid JWT Signature.' }));
     await start({ serviceAccount: ACCOUNT, tokenUrl: place.url });
     expect(await chat()).to.be.within(500, 599);
@@ -85,7 +85,7 @@ describe('a vendor at Google Cloud, without a key', () => {
     expect(gateway?.logText()).to.include('invalid_grant: Invalid JWT Signature.').and.not.include('the clock of');
   });
 
-  it('E68: is not called where the clock of the machine is off, and the log says by how much', async () => {
+  it('E68: is not called if the clock of the machine is wrong, and the log has the difference', async () => {
     const date = new Date(Date.now() + 7_200_000).toUTCString();
     const error = { error: 'invalid_grant', error_description: 'Invalid JWT: Check your iat and exp values.' };
     place.script(answer(400, error, { date }));

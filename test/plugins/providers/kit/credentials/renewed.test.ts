@@ -63,7 +63,7 @@ describe('a credential that ends', () => {
     expect(place.renewed.get()).to.equal('b');
   });
 
-  it('E68: stays in use when it cannot be renewed, is tried again after ten seconds, and is gone at its end', async () => {
+  it('E68: stays in use when it cannot be renewed, is retried after ten seconds, and is dropped at its expiry', async () => {
     const place = scripted();
     void place.renewed.get();
     await place.give('a');
@@ -86,7 +86,7 @@ describe('a credential that ends', () => {
     expect(await late).to.equal('b');
   });
 
-  it('E68: that cannot be fetched is not asked for by every call', async () => {
+  it('E68: that cannot be fetched is not requested by every call', async () => {
     const place = scripted();
     const reasonOf = (value: unknown) => Promise.resolve(value).catch((error: Error) => error.message);
     const first = reasonOf(place.renewed.get());
@@ -100,7 +100,7 @@ describe('a credential that ends', () => {
     expect([await second, place.asked]).to.deep.equal(['a', 2]);
   });
 
-  it('E68: is made anew once when a vendor refuses it, unless it is so new that another one would be refused too', async () => {
+  it('E68: is renewed once when a vendor refuses it, unless it is so new that another one would be refused too', async () => {
     const place = scripted();
     const credential = tokenCredential(place.renewed);
     const first = credential.headers?.(REQUEST);
@@ -115,7 +115,7 @@ describe('a credential that ends', () => {
     expect(await second).to.deep.equal({ authorization: 'Bearer b' });
   });
 
-  it('E68: ends by the clock of this machine, whatever that of the other says; one without a text is none', () => {
+  it('E68: expires by the clock of this machine, whatever the other one shows; an empty one is invalid', () => {
     expect(readToken({ access_token: 'a', expires_in: 3599, expires_on: 1 }, 'x', 5000).endsAt).to.equal(3_604_000);
     expect(readToken({ access_token: 'a', expires_in: '60' }, 'x', 0).endsAt).to.equal(60_000);
     expect(readToken({ access_token: 'a' }, 'x', 0).endsAt).to.equal(300_000);

@@ -1,0 +1,159 @@
+import { createHash } from 'node:crypto';
+import { indexedBy } from '../kit/call-filter.ts';
+import { hourOf } from '../kit/call-rows.ts';
+import { digest } from '../kit/check.ts';
+import { factText } from '../kit/facts.ts';
+import { unreadable } from '../kit/failure.ts';
+import type { JournalMove, JournalRows } from '../kit/journal-mover.ts';
+import type { LedgerCommit, RollupChange, WrittenEntry, WrittenRecord } from '../kit/versioned-ledger.ts';
+import { GROUP, type Keys, placeOf } from './calls.ts';
+import { type Connection, defineWrite } from './connection.ts';
+
+/*
+ * The journal is a list: `<SHA-1> <JSON>` a row. A script moves rows to the books, the records and the rollup, and removes them. The
+ * JSON has texts where Redis counts: Lua would make doubles of numbers.
+ */
+
+/** Items of one row: the script that moves it takes about a millisecond. */
+const ITEMS_AT_ONCE = 50;
+
+/** Longer than records are kept: should nobody forget them, they go by themselves. */
+const LONGEST_MS = 800 * 86_400_000;
+
+/** A text of the books: [account, line]. */
+type EntryItem = readonly [account: string, line: string];
+
+/** A record, and the lists that name it. `before` are those that name it no longer, null for a record that is new. */
+type RecordItem = readonly [
+  hour: string,
+  id: string,
+  text: string,
+  lists: readonly string[],
+  before: readonly string[] | null,
+];
+
+/** Sums of a group of an hour: [place of the sum, sum] in turn. */
+type SumsItem = readonly [hour: string, group: string, dimensions: string, sums: readonly string[]];
+
+/**
+ * Moves rows, oldest first, until so many items are moved. KEYS: journal, damaged rows. ARGV: deadline, prefix of the ledger, items at
+ * most, entries that an account keeps, life of records. Rows that are left, and how many were set aside because they could not be read.
+ */
+const MOVE = defineWrite(`
+if redis.call('EXISTS', KEYS[1]) == 0 then return { 0, 0 } end
+-- A server that takes no writes refuses the first one. After it no command fails for that reason, so a row is moved whole.
+redis.call('SET', ARGV[2] .. ':journal-moved', string.format('%.0f', now_ms))
+local most, keep, life = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
+local function key(...) return ARGV[2] .. ':' .. table.concat({...}, ':') end
+
+local function move_record(record, touched)
+  local hour, id, text, lists, before = unpack(record)
+  local records, calls = key('records', hour), key('calls', hour)
+  if before ~= cjson.null then
+    -- A record that is forgotten stays so.
+    if redis.call('HEXISTS', records, id) == 0 then return end
+    for _, list in ipairs(before) do redis.call('ZREM', key('calls-by', list), id) end
+  end
+  redis.call('ZADD', calls, 0, id)
+  for _, list in ipairs(lists) do
+    redis.call('ZADD', key('calls-by', list), 0, id)
+    touched[key('calls-by', list)] = true
+  end
+  redis.call('HSET', records, id, text)
+  redis.call('ZADD', key('record-hours'), hour, hour)
+  touched[records], touched[calls] = true, true
+end
+
+local function move(row)
+  local checksum, data = string.match(row, '^(%x+) (.*)$')
+  if redis.sha1hex(data) ~= checksum then error('damaged') end
+  local items, touched = cjson.decode(data), {}
+  for _, entry in ipairs(items.entries) do
+    local book = key('entries', entry[1])
+    if redis.call('RPUSH', book, entry[2]) > keep then redis.call('LTRIM', book, -keep, -1) end
+  end
+  for _, record in ipairs(items.records) do move_record(record, touched) end
+  for _, group in ipairs(items.rollup) do
+    local hour, name, dimensions, sums = unpack(group)
+    redis.call('ZADD', key('hours'), hour, hour)
+    redis.call('HSET', key('rollup', hour), name, dimensions)
+    for i = 1, #sums, 2 do redis.call('HINCRBY', key('rollup', hour), name .. '.' .. sums[i], sums[i + 1]) end
+  end
+  for name in pairs(touched) do redis.call('PEXPIRE', name, life) end
+  return #items.entries + #items.records
+end
+
+local moved, damaged = 0, 0
+while moved < most do
+  local row = redis.call('LINDEX', KEYS[1], 0)
+  if not row then break end
+  local is_moved, items = pcall(move, row)
+  if is_moved then moved = moved + items
+  else
+    redis.call('RPUSH', KEYS[2], row)
+    damaged = damaged + 1
+  end
+  redis.call('LPOP', KEYS[1])
+end
+return { redis.call('LLEN', KEYS[1]), damaged }
+`);
+
+/** The journal in Redis. */
+export function createJournal(connection: Connection, keys: Keys, keepEntries: number): JournalRows {
+  const { journal, damagedJournal, ledger } = keys;
+  return {
+    kind: 'redis',
+    damagedName: damagedJournal,
+    isEmpty: async () => (await connection.read((client) => client.lLen(journal))) === 0,
+    move: async (): Promise<JournalMove> => {
+      const args = [ledger, ITEMS_AT_ONCE, keepEntries, LONGEST_MS];
+      const reply = await connection.write(MOVE, [journal, damagedJournal], args);
+      if (!Array.isArray(reply)) throw unreadable('journal');
+      const [left, damaged] = reply.map(Number);
+      return { state: left === 0 ? 'done' : 'more', damaged: damaged ?? 0 };
+    },
+    countDamaged: async () => Number(await connection.read((client) => client.lLen(damagedJournal))),
+  };
+}
+
+/** Rows of the journal for the ends of the calls of one commit. */
+export function packEnds({ entries, records, rollup }: Pick<LedgerCommit, 'entries' | 'records' | 'rollup'>) {
+  const rows: string[] = [];
+  const length = Math.max(entries.length, records.length, Math.min(rollup.length, 1));
+  for (let at = 0; at < length; at += ITEMS_AT_ONCE) {
+    const end = at + ITEMS_AT_ONCE;
+    const data = JSON.stringify({
+      entries: entries.slice(at, end).map(packEntry),
+      records: records.slice(at, end).map(packRecord),
+      rollup: at === 0 ? rollup.map(packSums) : [],
+    });
+    rows.push(`${createHash('sha1').update(data).digest('hex')} ${data}`);
+  }
+  return rows;
+}
+
+function packEntry({ account, n, kind, amount, reason, ref, at, balance }: WrittenEntry): EntryItem {
+  return [account, JSON.stringify([n, kind, amount, reason, ref, at, balance])];
+}
+
+function packRecord(record: WrittenRecord): RecordItem {
+  const { name, facts, before, cost, at, countedAt, ref } = record;
+  const call = { ...facts, id: ref, account: factText(name), countedAt };
+  const lists = listsOf({ ...call, cost, at });
+  const former = before ? listsOf({ ...before.facts, id: ref, account: call.account, countedAt, cost, at }) : null;
+  return [String(hourOf(at)), idOf(record), `${cost} ${JSON.stringify(call)}`, lists, former];
+}
+
+function listsOf(call: Parameters<typeof indexedBy>[0]): readonly string[] {
+  return indexedBy(call).map(([name, value]) => `${name}:${value}`);
+}
+
+function idOf({ at, account, ref }: WrittenRecord): string {
+  return `${placeOf(at)}:${JSON.stringify([account, ref])}`;
+}
+
+function packSums({ hour, dimensions, sums }: RollupChange): SumsItem {
+  const text = JSON.stringify(dimensions);
+  const changed = sums.flatMap((sum, place) => (sum === 0 ? [] : [String(place), String(sum)]));
+  return [String(hour), digest(text).slice(0, GROUP), text, changed];
+}

@@ -1,0 +1,25 @@
+import { execFileSync } from 'node:child_process';
+import { expect } from 'chai';
+import { PACKAGE_ROOT } from '../../config/package-root.ts';
+
+/** Prints each V8 flag that is set, and whether commander was loaded before it: the program imports commander first. */
+const WATCH = `
+  import { createRequire, syncBuiltinESMExports } from 'node:module';
+  import v8 from 'node:v8';
+  const { cache } = createRequire(process.cwd() + '/');
+  const { setFlagsFromString } = v8;
+  v8.setFlagsFromString = (flag) => {
+    const isLoaded = Object.keys(cache).some((file) => file.includes('/commander/'));
+    console.log(flag, isLoaded ? 'after the program' : 'before the program');
+    setFlagsFromString(flag);
+  };
+  syncBuiltinESMExports();`;
+
+describe('the program', () => {
+  it('keeps its bytecode from its first import on, so that a call after half an idle minute is as fast as others', () => {
+    const watch = `data:text/javascript,${encodeURIComponent(WATCH)}`;
+    const args = ['--import', 'tsx/esm', '--import', watch, 'cli/main.ts', '--version'];
+    const out = execFileSync(process.execPath, args, { cwd: PACKAGE_ROOT, encoding: 'utf8' });
+    expect(out).to.match(/^--no-flush-bytecode before the program\n\d+\.\d+\.\d+/);
+  });
+});
