@@ -167,7 +167,7 @@ describe('missing requirements and problems of a plugin are reported before the 
 
   for (const [title, check, message] of [
     ['throws', `() => { throw new Error('no such folder'); }`, /has a plugin whose check failed: no such folder/],
-    ['returns no list', `() => 'all is well'`, /whose check answers something else than a list of problems/],
+    ['returns no list', `() => 'all is well'`, /whose check does not return a list of problems/],
   ] as const)
     it(`a check that ${title} is an error of its plugin`, async () => {
       expect(await faultsOf({ more: `check: ${check},`, setup: RUINED })).to.match(message);
