@@ -142,8 +142,8 @@ describe('a gateway in memory', () => {
       (error: Error) => error.message,
     );
   const WRONG: readonly (readonly [what: string, options: object, says: RegExp])[] = [
-    ['an object and a file', { config: {}, configPath: 'x.yaml' }, /config is given together with configPath/],
-    ['a text', { config: 'providers: {}' }, /config is no object\. Give an object of sections/],
+    ['an object and a file', { config: {}, configPath: 'x.yaml' }, /config cannot be combined with configPath/],
+    ['a text', { config: 'providers: {}' }, /config is not an object\. Use an object of sections/],
     [
       'a misspelt key',
       { config: { providers: { echo: {} }, sever: {} } },
