@@ -108,6 +108,7 @@ export const POLICIES: readonly MutatedFile[] = [
         'budgets of another provider are charged',
         '.filter((budget) => isByTarget(budget.rule) && !(target && countsTarget(budget, target)))',
         '.filter(() => false)',
+        ['test/plugins/policies/accounts/budgets/call-budgets.test.ts'],
       ],
       [
         'refused calls fill the store',
