@@ -24,6 +24,7 @@ const PLAIN: readonly string[] = [
   'plugins/formats',
   'plugins/guardrails',
   'plugins/operations',
+  'plugins/policies/access-log.ts',
   'plugins/policies/admin',
   'plugins/policies/alias-parameters.ts',
   'plugins/policies/cache',
