@@ -25,6 +25,7 @@ const PLAIN: readonly string[] = [
   'plugins/guardrails',
   'plugins/operations',
   'plugins/policies/access-log.ts',
+  'plugins/policies/accounts',
   'plugins/policies/admin',
   'plugins/policies/alias-parameters.ts',
   'plugins/policies/cache',
