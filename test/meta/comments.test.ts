@@ -31,6 +31,7 @@ const PLAIN: readonly string[] = [
   'plugins/policies/cache',
   'plugins/policies/feature-hints.ts',
   'plugins/policies/kit',
+  'plugins/policies/limits',
   'plugins/policies/mirror.ts',
   'plugins/policies/model-refresh',
   'plugins/policies/notices',

@@ -192,7 +192,7 @@ interface Room {
   readonly now: number;
   /** Minimum over all of them after all other holds are released. */
   readonly later: number;
-  /** Of the balance, then of each budget. */
+  /** Balance first, then each budget. */
   readonly each: readonly number[];
 }
 
