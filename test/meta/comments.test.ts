@@ -32,6 +32,7 @@ const PLAIN: readonly string[] = [
   'plugins/policies/feature-hints.ts',
   'plugins/policies/kit',
   'plugins/policies/limits',
+  'plugins/policies/metrics',
   'plugins/policies/mirror.ts',
   'plugins/policies/model-refresh',
   'plugins/policies/notices',
