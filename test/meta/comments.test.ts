@@ -52,6 +52,7 @@ const PLAIN: readonly string[] = [
   'test/conformance/',
   'test/contract/',
   'test/core/',
+  'test/docs/',
   'test/egress/',
   'test/exchanges/',
   'test/faults/',
