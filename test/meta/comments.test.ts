@@ -42,6 +42,7 @@ const PLAIN: readonly string[] = [
   'plugins/policies/usage',
   'plugins/providers',
   'plugins/secrets',
+  'plugins/stores',
   'plugins/tts',
   'routing',
   'test/app/',
