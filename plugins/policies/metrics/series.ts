@@ -13,7 +13,7 @@ type Target = NonNullable<Outcome['target']>;
 
 /**
  * Returns a function that counts each ended model call. A model name becomes a label if the model has responded or
- * `isListed` knows it, so names that callers make up do not displace real ones.
+ * `isListed` knows it. Otherwise names that callers make up could displace real ones.
  */
 export function countCalls(
   registry: Registry,
