@@ -55,7 +55,7 @@ interface Hold {
   running: readonly RunningCall[];
   /** The balance or a budget must cover the call. */
   isLimited: boolean;
-  /** The hold stays after a successful call; its maker settles it. */
+  /** The hold stays after a successful call; the plugin that made the call settles it later. */
   readonly isKept: boolean;
 }
 
