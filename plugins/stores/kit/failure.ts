@@ -5,7 +5,7 @@ const RETRY_AFTER_MS = 1000;
 
 /** `store_unavailable` with one sentence of `why` (no host, path or secret: it reaches the caller) and the cause for the log. */
 export function storeUnavailable(why: string, cause?: unknown): GatewayError {
-  const message = `${why} Nothing was decided; try again shortly.`;
+  const message = `${why} No decision was made. Try again shortly.`;
   return new GatewayError('store_unavailable', message, { retryAfterMs: RETRY_AFTER_MS, cause });
 }
 
@@ -21,7 +21,7 @@ export function storeClosed(): GatewayError {
 
 /** A stored value that is not what this gateway writes: denied, never taken for absent. */
 export function unreadable(what: string, cause?: unknown): GatewayError {
-  return storeUnavailable(`The store holds a ${what} that cannot be read.`, cause);
+  return storeUnavailable(`The store contains a ${what} that cannot be read.`, cause);
 }
 
 /** An error in the program that calls the store, such as an amount that is not whole. */
