@@ -36,7 +36,7 @@ export function listStoreNames(value: unknown, builtins: readonly BuiltinName[])
  */
 export function readStoreUrl(value: unknown, stores: readonly KnownStore[]): StoreChoice {
   const refuse = (what: string): never => {
-    throw new TypeError(`store ${what}: use ${listForms(stores)}`);
+    throw new TypeError(`store ${what}: write ${listForms(stores)}`);
   };
   if (!isObject(value) && typeof value !== 'string') return refuse('must be a URL or an object');
   const { url, plugin, ...rest }: JsonObject = isObject(value) ? value : { url: value };

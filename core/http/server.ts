@@ -157,7 +157,7 @@ export function watchHandshakes(server: Server, log: Log): Handshakes {
       open.delete(nameOf(socket));
       // Where certificates are optional, a wrong one is none all the same.
       if (!socket.authorized && Object.keys(socket.getPeerCertificate()).length > 0) {
-        log.debug({ ip: socket.remoteAddress, code: socket.authorizationError }, 'a client certificate was refused');
+        log.debug({ ip: socket.remoteAddress, code: socket.authorizationError }, 'client certificate rejected');
         socket.destroy();
       }
     });

@@ -59,7 +59,9 @@ describe('E66: an optional plugin', () => {
       gateway = await start(text, false);
       for (const stream of [false, true])
         expect((await gateway.post(CHAT, chatOf('Hi', { stream }))).status).to.equal(200);
-      expect((await checks())['plugins']).to.equal('broken: could not be set up and is left out; the log says why');
+      expect((await checks())['plugins']).to.equal(
+        'broken: could not be set up and is not loaded; the log has the reason',
+      );
       expect(
         gateway.logs.filter(({ plugin, msg }) => plugin === 'broken' && /left out/.test(String(msg))),
       ).to.have.length(1);

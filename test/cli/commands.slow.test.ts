@@ -253,7 +253,7 @@ describe('tollgate chat', () => {
   it('exits with 69 and an explanation when the provider has no key', async () => {
     const { code, stdout, stderr } = await runCli(['chat', 'openai/gpt-5', 'hi'], folder);
     expect({ code, stdout }).to.deep.equal({ code: 69, stdout: '' });
-    expect(stderr).to.match(/^error {2}The provider "openai" has no API key yet/);
+    expect(stderr).to.match(/^error {2}The provider "openai" has no API key/);
     expect(stderr).to.include('`apiKey` in its configuration, usually from the environment variable OPENAI_API_KEY.');
   });
 

@@ -89,7 +89,7 @@ describe('the import from another gateway', () => {
     expect(of('general_settings.master_key')).to.deep.equal(['emulated']);
     expect(of('guardrails[0]')).to.deep.equal(['emulated']);
     expect(counts['impossible']).to.be.greaterThan(3);
-    expect(err).to.include('tollgate start').and.not.include('Before it can start');
+    expect(err).to.include('tollgate start').and.not.include('Before the start');
   });
 
   it('assigns the named credentials to deployments, and reports each omitted secret of an unknown kind', async () => {
@@ -108,7 +108,7 @@ describe('the import from another gateway', () => {
       'general_settings.ui_password',
     ])
       expect(said(at).join(), at).to.include('unknown kind of secret, skipped');
-    expect(said('model_list[2].litellm_params.litellm_credential_name').join()).to.include('has none of this name');
+    expect(said('model_list[2].litellm_params.litellm_credential_name').join()).to.include('has no entry of this name');
     expect(said('model_list[3].litellm_params.organization').join()).to.include('a provider for each');
     const written = text + (await readFile(path.join(out, '.env'), 'utf8')) + JSON.stringify(findings);
     for (const secret of ['zen-literal', 'oci-literal', 'ui-literal']) expect(written).not.to.include(secret);
@@ -343,7 +343,7 @@ describe('the import from another gateway', () => {
         ],
       },
     });
-    expect(err).to.include('Before it can start').and.include('AZ_ENDPOINT');
+    expect(err).to.include('Before the start').and.include('AZ_ENDPOINT');
   });
 
   it('refuses an unreadable file, and writes nothing', async () => {
@@ -353,7 +353,7 @@ describe('the import from another gateway', () => {
     const cases: [string[], RegExp][] = [
       [['litellm', path.join(folder, 'gone.yaml')], /does not exist/],
       [['litellm'], /the file of LiteLLM is missing/],
-      [['helicone', 'x.yaml'], /no import from "helicone"/],
+      [['helicone', 'x.yaml'], /import from "helicone" is not supported/],
       [['litellm', empty], /names no vendor/],
       [['litellm', broken], /broken\.yaml:\d+:\d+ /],
       [['bifrost', list], /holds no map/],
@@ -373,7 +373,7 @@ describe('the import from another gateway', () => {
     const { out } = await importFrom('bifrost', source);
     const { terminal } = captureTerminal();
     const again = runImport({ terminal, globals: {}, args: ['bifrost', source], options: { out } });
-    expect((await refusal(again)).message).to.match(/tollgate\.config\.yaml exist/);
+    expect((await refusal(again)).message).to.match(/tollgate\.config\.yaml already exist/);
   });
 
   it('treats names that look like code or another field as plain names', async () => {

@@ -193,7 +193,7 @@ describe('a running gateway whose configuration changes', function () {
     expect(trial.stdout)
       .to.include('would change 3 places')
       .and.include('+ models.quick: "echo/echo"')
-      .and.include('~ providers.one.apiKey: another secret')
+      .and.include('~ providers.one.apiKey: changed secret')
       .and.include('~ server.host: "127.0.0.1" → "127.0.0.2"  (after a restart)')
       .and.not.include('sk-');
     expect(await statusOf('quick')).to.equal(404);

@@ -76,7 +76,7 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
   {
     title: 'a scope of two words',
     text: openid(`${CLIENT}, publicUrl: https://gate.example, scopes: ['a b']`),
-    says: '2:100 auth.openid.scopes[0]: is no scope',
+    says: '2:100 auth.openid.scopes[0]: is not a scope',
   },
   {
     title: 'a session that never ends',
@@ -91,7 +91,7 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
   {
     title: 'two ways to verify tokens',
     text: jwt(`${ISSUER}, jwksFile: ./keys.json, jwksUri: https://idp.example/keys`),
-    says: '2:87 auth.jwt.jwksUri: stands beside jwksFile',
+    says: '2:87 auth.jwt.jwksUri: cannot be combined with jwksFile',
   },
   {
     title: 'a file of keys that is missing',
@@ -102,13 +102,13 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
     title: 'a file of keys that is no JSON',
     text: jwt(`${ISSUER}, jwksFile: ./keys.json`),
     files: { 'keys.json': '{' },
-    says: '2:65 auth.jwt.jwksFile: cannot be used',
+    says: '2:65 auth.jwt.jwksFile: is invalid',
   },
   {
     title: 'a file of keys without a key that can verify',
     text: jwt(`${ISSUER}, jwksFile: ./keys.json`),
     files: { 'keys.json': '{"keys":[{"kty":"oct","k":"eA"}]}' },
-    says: '2:65 auth.jwt.jwksFile: cannot be used: the file holds no key',
+    says: '2:65 auth.jwt.jwksFile: is invalid: the file contains no key',
   },
   {
     title: 'keys that would be fetched without TLS',
@@ -123,7 +123,7 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
   {
     title: 'a clock tolerance of minutes',
     text: jwt(`${ISSUER}, clockTolerance: 5m`),
-    says: '2:71 auth.jwt.clockTolerance: is 5m, and at most 60s',
+    says: '2:71 auth.jwt.clockTolerance: must be at most 60s, but is 5m',
   },
   {
     title: 'an enforced balance that need not be known',
@@ -163,7 +163,7 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
   {
     title: 'a team on a provider that is not there',
     text: agents('team: { model: openia/gpt-5 }'),
-    says: '4:18 agents.team.model: names the provider "openia"',
+    says: '4:18 agents.team.model: refers to the provider "openia"',
   },
   {
     title: 'an agent on a model that is no alias',
@@ -173,7 +173,7 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
   {
     title: 'a router on a provider that is not there',
     text: agents('team: { model: fast, router: { model: opnai/gpt-5 } }'),
-    says: '4:41 agents.team.router.model: names the provider "opnai"',
+    says: '4:41 agents.team.router.model: refers to the provider "opnai"',
   },
   {
     title: 'the medical agents on a model that is no alias',
@@ -203,23 +203,23 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
   {
     title: 'a tool that no plugin has',
     text: team('law: { when: law, instructions: be brief, tools: [rga] }'),
-    says: '4:84 agents.team.agents.law.tools[0]: names "rga"',
+    says: '4:84 agents.team.agents.law.tools[0]: refers to "rga"',
   },
   {
     title: 'a knowledge base without its folder',
     text: agents('rag: { folder: ./knowledge }'),
-    says: '4:18 agents.rag.folder: is no folder',
+    says: '4:18 agents.rag.folder: is not a folder',
   },
   {
     title: 'a knowledge base that is a file',
     text: agents('rag: { folder: ./a.md }'),
     files: { 'a.md': 'a' },
-    says: '4:18 agents.rag.folder: is no folder',
+    says: '4:18 agents.rag.folder: is not a folder',
   },
   {
     title: 'a knowledge base that holds the configuration',
     text: agents('rag: { folder: . }'),
-    says: '4:18 agents.rag.folder: holds the gateway’s own',
+    says: '4:18 agents.rag.folder: contains the gateway’s configuration',
   },
   {
     title: 'a rule for a folder that is written otherwise',
@@ -231,7 +231,7 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
     title: 'a rule that names everybody and some',
     text: agents('rag: { folder: ./k, access: { hr: { everybody: true, users: [a] } } }'),
     files: { 'k/hr/a.md': 'a' },
-    says: '4:37 agents.rag.access.hr: names everybody, and users too',
+    says: '4:37 agents.rag.access.hr: combines everybody with users',
   },
   {
     title: 'a rule for a plan that is not there',
@@ -249,7 +249,7 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
     title: 'a knowledge base with a model of embeddings of nobody',
     text: agents('rag: { folder: ./k, embeddings: openai/text-embedding-3-small }'),
     files: { 'k/a.md': 'a' },
-    says: '4:35 agents.rag.embeddings: names the provider "openai"',
+    says: '4:35 agents.rag.embeddings: refers to the provider "openai"',
   },
   {
     title: 'an origin without a scheme',

@@ -79,9 +79,7 @@ describe('a configuration without problems', () => {
 
   it('refuses to disable a misspelled built-in policy, which would stay enabled', async () => {
     const problem = await checkText('policies: { metre: false, other: false }\n').catch((error: Error) => error);
-    expect(String(problem)).to.include(
-      'policies.metre: switches off a policy that is not there. Did you mean "meter"?',
-    );
+    expect(String(problem)).to.include('policies.metre: disables a policy that does not exist. Did you mean "meter"?');
     expect(String(problem)).to.include('1 problem');
   });
 
@@ -101,7 +99,7 @@ describe('a configuration without problems', () => {
       'dialects/messages',
     ]);
     const problem = await list('operations: { embd: false }\n').catch(String);
-    expect(problem).to.include('operations.embd: switches off an operation that is not there. Did you mean "embed"?');
+    expect(problem).to.include('operations.embd: disables an operation that does not exist. Did you mean "embed"?');
   });
 
   it('passes a plugin its options without the plugin key, with defaults applied', async () => {

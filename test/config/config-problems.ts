@@ -85,14 +85,14 @@ export const PROBLEM_CASES: readonly ProblemCase[] = [
     title: 'a base URL without a scheme',
     text: 'providers:\n  acme: { baseUrl: api.example/v1 }\n',
     problems: [
-      '2:20 providers.acme.baseUrl: must be an http or https URL, not the text "api.example/v1". Write it whole, such as https://api.example/v1.',
+      '2:20 providers.acme.baseUrl: must be an http or https URL, not the text "api.example/v1". Use the whole URL, such as https://api.example/v1.',
     ],
   },
   {
     title: 'a base URL of another protocol, which is not shown since it may hold a password',
     text: 'providers:\n  acme: { baseUrl: "ftp://u:p@a.example" }\n',
     problems: [
-      '2:20 providers.acme.baseUrl: must be an http or https URL, not this text. Write it whole, such as https://api.example/v1.',
+      '2:20 providers.acme.baseUrl: must be an http or https URL, not this text. Use the whole URL, such as https://api.example/v1.',
     ],
   },
   {
@@ -131,7 +131,7 @@ export const PROBLEM_CASES: readonly ProblemCase[] = [
     title: 'a variable that is not set',
     text: 'server:\n  host: ${HOST_NAME}\n',
     problems: [
-      '2:9 server.host: needs the environment variable HOST_NAME, which is not set (looked in the environment, .env.local and .env). Set HOST_NAME, or write ${HOST_NAME:-default}.',
+      '2:9 server.host: needs the environment variable HOST_NAME, which is not set (looked in the environment, .env.local and .env). Set HOST_NAME, or use ${HOST_NAME:-default}.',
     ],
   },
   {
@@ -164,12 +164,12 @@ export const PROBLEM_CASES: readonly ProblemCase[] = [
   {
     title: 'an alias of a provider that is not configured',
     text: 'providers: { acme: {} }\nmodels:\n  fast: acne/big\n',
-    problems: ['3:9 models.fast: names the provider "acne", which is not configured. Did you mean "acme"?'],
+    problems: ['3:9 models.fast: refers to the provider "acne", which is not configured. Did you mean "acme"?'],
   },
   {
     title: 'an alias of a provider that is switched off',
     text: 'providers: { acme: false }\nmodels:\n  fast: acme/big\n',
-    problems: ['3:9 models.fast: names the provider "acme", which is not configured. There are none.'],
+    problems: ['3:9 models.fast: refers to the provider "acme", which is not configured. None are configured.'],
   },
   {
     title: 'a fallback list with a bad entry',

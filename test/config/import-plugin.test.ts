@@ -61,7 +61,7 @@ describe('importing a plugin', () => {
 
   const builtins: readonly Builtin[] = [{ kind: 'provider', name: 'openrouter', url: 'file:///nope.js' }];
   const missing: readonly [spec: string, expected: string][] = [
-    ['opnrouter', 'there is no built-in provider plugin "opnrouter". Did you mean "openrouter"?'],
+    ['opnrouter', 'the built-in provider plugin "opnrouter" does not exist. Did you mean "openrouter"?'],
     [
       'koa',
       'the built-in provider plugin "koa" does not exist. Built-in plugins: openrouter. For others, set "plugin:" to a package tollgate-plugin-… (with its scope) or a path.',

@@ -60,7 +60,7 @@ describe('loading a configuration', () => {
     expect(message).to.equal(
       [
         'tollgate.config.yaml:1:10 billing: must be off, track or enforce, not the text "of". Did you mean "off"?',
-        'tollgate.config.yaml:3:3 providers.amce: there is no built-in provider plugin "amce". Did you mean "acme"?',
+        'tollgate.config.yaml:3:3 providers.amce: the built-in provider plugin "amce" does not exist. Did you mean "acme"?',
         'tollgate.config.yaml:4:11 providers.acme.regoin: unknown key. Did you mean "region"?',
         'tollgate.config.yaml:5:3 providers.mine: the plugin file ./nope.mjs does not exist. Check the path. Relative paths start at the configuration file.',
         'tollgate.config.yaml:6:11 plugins[0]: the package "tollgate-plugin-x" is not installed. Run: npm install tollgate-plugin-x',
@@ -73,7 +73,7 @@ describe('loading a configuration', () => {
     const message = await load({
       'tollgate.config.yaml': 'store: { plugin: redis, url: redis://u:hunter2@db:6379 }\n',
     }).catch((error: Error) => error.message);
-    expect(message).to.include('tollgate.config.yaml:1:1 store: there is no built-in store plugin "redis".');
+    expect(message).to.include('tollgate.config.yaml:1:1 store: the built-in store plugin "redis" does not exist.');
     expect(message).not.to.include('hunter2');
   });
 

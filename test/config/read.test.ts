@@ -150,7 +150,7 @@ describe('reading the configuration', () => {
 
   it('names TOLLGATE_CONFIG if it is wrong', async () => {
     expect(await readProblem(makeFolder(), { env: { TOLLGATE_CONFIG: '/nope.yaml' } })).to.include(
-      'named by TOLLGATE_CONFIG',
+      'set by TOLLGATE_CONFIG',
     );
   });
 

@@ -162,7 +162,7 @@ describe('changes of server.tls by a reload', () => {
     expect(told[0]).to.match(
       /^~ server\.tls\.cert \(the file\): "number \w+, until \d{4}-\d\d-\d\d" → "number \w+, until [\d-]+"$/,
     );
-    expect(told[1]).to.equal('~ server.tls.key (the file): another secret');
+    expect(told[1]).to.equal('~ server.tls.key (the file): changed secret');
   });
 
   for (const [title, before, after, isFixed] of [
@@ -207,7 +207,7 @@ describe('warnings about how a gateway listens', () => {
     const day = 86_400_000;
     const at = (days: number): string | undefined =>
       certificateWarnings({ tls: withTls }, Date.now() + days * day)[0]?.message;
-    expect(at(2)).to.include('ended on');
+    expect(at(2)).to.include('expired on');
     expect(at(0)).to.include('ends on');
     expect(at(-5)).to.include('begins on');
     expect(messages({ tls: withTls }).join()).to.include('ends on');

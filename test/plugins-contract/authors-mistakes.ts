@@ -363,7 +363,7 @@ export const OPTIONS: readonly Mistake[] = [
     what: 'has what is no url (E40)',
     more: options(`it: { type: 'string', format: 'url' }`),
     options: { it: 'example.com' },
-    says: 'policies.probe.it: must be an http or https URL, not the text "example.com". Write it whole, such as https://api.example/v1.',
+    says: 'policies.probe.it: must be an http or https URL, not the text "example.com". Use the whole URL, such as https://api.example/v1.',
   },
   {
     what: 'has what is no duration (E40)',
@@ -426,7 +426,7 @@ export const SET_UPS: readonly Mistake[] = [
   {
     what: 'names an error code that there is not',
     setup: `throw new GatewayError('teapot', 'x');`,
-    says: 'plugin "probe": setup failed: there is no error code "teapot"; docs/http.md lists all of them (probe.mjs:',
+    says: 'plugin "probe": setup failed: the error code "teapot" does not exist; docs/http.md lists all codes (probe.mjs:',
   },
   {
     what: 'misspells a hook',
@@ -456,7 +456,7 @@ export const SET_UPS: readonly Mistake[] = [
   {
     what: 'registers a hook for an operation that nobody has',
     setup: `api.hook('admit', { operations: ['chatt'], handler() {} });`,
-    says: 'plugin "probe": hook "admit" is for the operation "chatt", which nobody registered. Did you mean "chat"?',
+    says: 'plugin "probe": hook "admit" is for the operation "chatt", which is not registered. Did you mean "chat"?',
   },
   {
     what: 'registers a hook for operations that are no list',
@@ -491,7 +491,7 @@ export const SET_UPS: readonly Mistake[] = [
   {
     what: 'gives a route a role that needs no credential',
     setup: `api.route({ method: 'GET', path: '/probe', summary: 'x', auth: 'none', role: 'admin', responses: { 200: 'OK.' }, handler() {} });`,
-    says: `plugin "probe": route "GET /probe" has a role, and auth: 'none' lets everybody call it`,
+    says: `plugin "probe": route "GET /probe" has a role, but auth: 'none' lets everyone call it`,
   },
   {
     what: 'misspells a member of a hook',
@@ -531,17 +531,17 @@ export const SET_UPS: readonly Mistake[] = [
   {
     what: 'has a route that says nothing of auth',
     setup: route('auth: undefined'),
-    says: "plugin \"probe\": route \"GET /x\" says nothing about who may call it: auth: 'none', or a list of 'key' and 'token'",
+    says: "plugin \"probe\": route \"GET /x\" has no auth: use auth: 'none', or a list of 'key' and 'token'",
   },
   {
     what: 'has a route for a credential that there is not',
     setup: route(`auth: ['cookie']`),
-    says: "plugin \"probe\": route \"GET /x\" says nothing about who may call it: auth: 'none', or a list of 'key' and 'token'",
+    says: "plugin \"probe\": route \"GET /x\" has no auth: use auth: 'none', or a list of 'key' and 'token'",
   },
   {
     what: 'has a route without responses',
     setup: route('responses: undefined'),
-    says: 'plugin "probe": route "GET /x" says nothing about its responses: { 200: \'What it is.\' }',
+    says: 'plugin "probe": route "GET /x" has no responses: { 200: \'What it is.\' }',
   },
   {
     what: 'has a route without a handler',
@@ -556,7 +556,7 @@ export const SET_UPS: readonly Mistake[] = [
   {
     what: 'has a route whose path does not parse',
     setup: route(`path: '/x/:'`),
-    says: 'plugin "probe": route "GET /x/:" has a path that cannot be read: a parameter is :name, other signs have a \\ before them',
+    says: 'plugin "probe": route "GET /x/:" has an invalid path: parameters are :name, other signs need a \\ before them',
   },
   {
     what: 'has a route with a body schema that is a text',
@@ -752,7 +752,7 @@ export const SET_UPS: readonly Mistake[] = [
     what: 'offers an operation that nobody has',
     kind: 'tts',
     setup: `api.offer('speach', { ${PROVIDER} });`,
-    says: 'plugin "probe": has an offer for the operation "speach", which nobody registered. Did you mean "speech"?',
+    says: 'plugin "probe": has an offer for the operation "speach", which is not registered. Did you mean "speech"?',
   },
   {
     what: 'registers no store',
@@ -804,7 +804,7 @@ export const CALLS: readonly Mistake[] = [
     what: 'names an error code that there is not, in a hook',
     setup: `api.hook('admit', () => { throw new GatewayError('teapot', 'x'); });`,
     call: CALL,
-    says: 'plugin "probe", hook "admit": there is no error code "teapot"; docs/http.md lists all of them (probe.mjs:',
+    says: 'plugin "probe", hook "admit": the error code "teapot" does not exist; docs/http.md lists all codes (probe.mjs:',
   },
   {
     what: 'changes the request that it is given',

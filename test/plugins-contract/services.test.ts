@@ -96,7 +96,9 @@ describe('plugins with dependencies', () => {
       /policies\.teller: needs "clock", which no configured plugin provides\. Add that plugin/,
     );
     const second = policy('second', { provides: ['clock'] });
-    expect(await fails([clock, second])).to.match(/policies\.second: provides "clock", which "clock" also provides\. Remove one/);
+    expect(await fails([clock, second])).to.match(
+      /policies\.second: provides "clock", which "clock" also provides\. Remove one/,
+    );
     const [a, b] = [
       policy('a', { provides: ['clock'], requires: ['bell'] }),
       policy('b', { provides: ['bell'], requires: ['clock'] }),

@@ -53,7 +53,7 @@ export async function openKeyv(options: KeyvStoreOptions, observe?: StoreWatcher
     log,
   });
   const failure = await guard.start();
-  if (failure !== undefined) log?.warn({ store: 'keyv', err: failure }, 'the store does not answer yet');
+  if (failure !== undefined) log?.warn({ store: 'keyv', err: failure }, 'the store does not respond yet');
 
   const writes = watchWrites(log);
   const { onFailure } = writes;
@@ -92,7 +92,7 @@ export default definePlugin({
       },
       options: {
         secret: true,
-        description: 'What the constructor of the adapter is given; a list is its arguments one by one.',
+        description: 'Argument of the adapter’s constructor; a list is its separate arguments.',
       },
       keepPerAccount: KEPT_OPTION,
     },
@@ -125,7 +125,7 @@ async function importAdapter({ adapter, options, baseDir }: AdapterChoice): Prom
   return () => {
     const made = new Adapter(...args);
     if (typeof made.get !== 'function' || typeof made.set !== 'function' || typeof made.delete !== 'function') {
-      throw storeUnavailable(`The module of the store's Keyv adapter makes something without get, set and delete.`);
+      throw storeUnavailable(`The module of the store's Keyv adapter creates an object without get, set and delete.`);
     }
     return made;
   };
@@ -138,7 +138,7 @@ async function importClass(adapter: string, baseDir: string): Promise<AdapterCla
     module = await import(pathToFileURL(file).href);
   } catch (cause) {
     throw storeUnavailable(
-      `The Keyv adapter of the store cannot be imported: npm install it beside the configuration, or correct its name.`,
+      `The Keyv adapter of the store cannot be imported. Install it with npm in the folder of the configuration, or correct its name.`,
       cause,
     );
   }

@@ -101,7 +101,7 @@ function readCallCursor(text: string): CallCursor {
 
 /** Error for an invalid cursor. */
 export function noCallCursor(): GatewayError {
-  return new GatewayError('invalid_request', 'after is not a cursor: use the "next" of the page before.', {
+  return new GatewayError('invalid_request', 'after must be the "next" of the previous page.', {
     param: 'after',
   });
 }

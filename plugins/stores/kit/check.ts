@@ -56,7 +56,7 @@ export function checkCredited(credited: number): void {
   if (Math.abs(credited) <= MOST_MONEY) return;
   throw new GatewayError(
     'invalid_request',
-    'All credits of an account may come to 9,000,000 USD at most: use another account for more.',
+    'The credits of an account cannot exceed 9,000,000 USD. Use another account for more.',
     { param: 'amount' },
   );
 }
@@ -65,7 +65,7 @@ export function checkCredited(credited: number): void {
 export function spentTooMuch(): GatewayError {
   return new GatewayError(
     'insufficient_balance',
-    'This account has spent 9,000,000 USD, the most that one account may: let another account pay.',
+    'This account reached the spend limit of 9,000,000 USD. Charge another account.',
     { refusedBy: 'balance of the account' },
   );
 }
@@ -103,7 +103,7 @@ export function readCursor(after: string | undefined): number {
   if (!/^\d{1,16}$/.test(after)) {
     throw new GatewayError(
       'invalid_request',
-      'after is not the id of a ledger entry: use the last id of the page before.',
+      'after must be the id of a ledger entry, from the last entry of the previous page.',
       {
         param: 'after',
       },

@@ -8,7 +8,7 @@ const RETRY_AFTER_MS = 1000;
  * cause is for the log.
  */
 export function storeUnavailable(why: string, cause?: unknown): GatewayError {
-  const message = `${why} Nothing was decided; try again shortly.`;
+  const message = `${why} No decision was made. Try again shortly.`;
   return new GatewayError('store_unavailable', message, { retryAfterMs: RETRY_AFTER_MS, cause });
 }
 
@@ -27,7 +27,7 @@ export function storeClosed(): GatewayError {
 
 /** Error for an unexpected stored value. The operation fails; the value never counts as absent. */
 export function unreadable(what: string, cause?: unknown): GatewayError {
-  return storeUnavailable(`The store holds a ${what} that cannot be read.`, cause);
+  return storeUnavailable(`The store contains a ${what} that cannot be read.`, cause);
 }
 
 /** Programming error of the store's caller, such as an amount that is not whole. */

@@ -91,7 +91,7 @@ class Breaker implements Guard {
     if (this.#state === 'closed') throw storeClosed();
     if (this.#state === 'away') {
       throw this.#refusal === undefined
-        ? storeUnavailable(`The ${kind} store does not answer.`)
+        ? storeUnavailable(`The ${kind} store does not respond.`)
         : storeRefused(this.#refusal.message, this.#refusal);
     }
     const connection = this.#connections;
@@ -100,12 +100,12 @@ class Breaker implements Guard {
     } catch (error) {
       const isCurrent = connection === this.#connections;
       if (error instanceof NoResponse) {
-        const late = storeUnavailable(`The ${kind} store did not answer in time.`);
+        const late = storeUnavailable(`The ${kind} store did not respond in time.`);
         if (isCurrent) void this.#open(late);
         throw late;
       }
       if (isCurrent && isOutage(error)) this.trip(error);
-      throw asUnavailable(explain?.(error) ?? `The ${kind} store refused or broke off the operation.`, error);
+      throw asUnavailable(explain?.(error) ?? `The ${kind} store rejected or interrupted the operation.`, error);
     }
   }
 
@@ -130,7 +130,10 @@ class Breaker implements Guard {
     if (this.#state !== 'here') return undefined;
     this.#state = 'away';
     this.#reconnection = Promise.resolve(false);
-    log?.error({ store: kind, err: cause }, 'the store is away: everything that needs it is refused until it answers');
+    log?.error(
+      { store: kind, err: cause },
+      'the store does not respond; requests that need it are rejected until it does',
+    );
     return this.#isProbing ? undefined : this.#probe(FIRST_PAUSE_MS);
   }
 
@@ -152,7 +155,7 @@ class Breaker implements Guard {
     if (failure === undefined) {
       this.#state = 'here';
       this.#connections += 1;
-      log?.info({ store: kind }, 'the store answers');
+      log?.info({ store: kind }, 'the store responds again');
     } else {
       this.#timer = setTimeout(() => void this.#probe(Math.min(pauseMs * 2, LONGEST_PAUSE_MS)), pauseMs);
       this.#timer.unref();
@@ -164,7 +167,7 @@ class Breaker implements Guard {
   #noteRefusal(found: GatewayError | undefined): void {
     const { kind, log } = this.#options;
     if (this.#isStarted && found !== undefined && found.message !== this.#refusal?.message)
-      log?.error({ store: kind, err: found }, 'the store refuses this gateway');
+      log?.error({ store: kind, err: found }, 'the store rejects this gateway');
     this.#refusal = found;
   }
 }

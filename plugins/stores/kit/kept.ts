@@ -7,7 +7,7 @@ export const KEPT_OPTION = {
   format: 'size',
   default: '32mb',
   description:
-    'What one account may keep here in addition to its books (results for idempotency keys, responses, memories of agents, sessions); what was written least recently goes first, sessions last.',
+    'Maximum stored data per account (idempotent results, responses, agent memory, sessions), without the ledger. The oldest data is deleted first, sessions last.',
 } as const;
 
 const DEFAULT_BYTES = parseSize(KEPT_OPTION.default);

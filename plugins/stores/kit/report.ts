@@ -86,7 +86,7 @@ function checkQuery({ edges, by }: ReportQuery): void {
   const isAscending = edges.every((edge, at) => Number.isSafeInteger(edge) && edge > (edges[at - 1] ?? edge - 1));
   if (!isAscending || edges.length < 2) throw misuse('The edges of a report must be ascending whole milliseconds.');
   if (edges.length > MAX_INTERVALS + 1)
-    throw new GatewayError('invalid_request', `A report has at most ${MAX_INTERVALS} intervals: ask for longer ones.`);
+    throw new GatewayError('invalid_request', `A report can have at most ${MAX_INTERVALS} intervals. Use longer ones.`);
   if (new Set(by).size < by.length || !by.every((dimension) => KNOWN.has(dimension)))
     throw misuse('The dimensions of a report must be known, and each named once.');
 }
@@ -156,7 +156,7 @@ function toRow(interval: number, by: readonly ReportDimension[], names: readonly
 function tooManyGroups(): GatewayError {
   return new GatewayError(
     'invalid_request',
-    `This report has more than ${MAX_ROWS} rows: ask for less time, longer intervals or fewer dimensions.`,
+    `This report has more than ${MAX_ROWS} rows. Use a shorter range, longer intervals or fewer dimensions.`,
   );
 }
 

@@ -102,7 +102,7 @@ export async function connectServer<Client>(
   await startGuard(guard, kind, log);
 
   const current = (): Client => {
-    if (client === undefined) throw storeUnavailable(`The ${kind} store does not answer.`);
+    if (client === undefined) throw storeUnavailable(`The ${kind} store does not respond.`);
     return client;
   };
   const end = async (): Promise<void> => {
@@ -168,7 +168,7 @@ async function startGuard(guard: Guard, kind: string, log: Log | undefined): Pro
   const failure = await guard.start();
   if (failure === undefined) return;
   if (!isGatewayError(failure)) {
-    log?.warn({ store: kind, err: failure }, 'the store does not answer yet');
+    log?.warn({ store: kind, err: failure }, 'the store does not respond yet');
     return;
   }
   guard.close();
@@ -179,7 +179,7 @@ async function startGuard(guard: Guard, kind: string, log: Log | undefined): Pro
 export const TIMEOUT_OPTION = Object.freeze({
   type: 'string',
   format: 'duration',
-  description: 'The longest an operation may take, 50ms to 1s.',
+  description: 'Timeout of an operation, 50ms to 1s.',
 } as const);
 
 /**

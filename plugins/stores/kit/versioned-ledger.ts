@@ -170,7 +170,7 @@ export function createVersionedLedger(store: VersionedRows): LedgerTables['trans
   return (_operation, keys, change) =>
     new Promise((resolve, reject) => {
       if (queue.length >= MAX_QUEUED) {
-        reject(storeUnavailable(`The ${store.kind} store cannot keep up: too many changes wait.`));
+        reject(storeUnavailable(`The ${store.kind} store is overloaded: too many changes are queued.`));
         return;
       }
       const place = { keys, accountId: accountRowId(keys.account), requestId: requestRowId(keys) };

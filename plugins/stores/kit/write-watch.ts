@@ -69,7 +69,9 @@ class WriteWatch {
   /** Tries several times: another process may have kept the store busy. */
   async begin(): Promise<void> {
     for (let left = TRIALS_AT_START; await this.#isThere(); left -= 1) {
-      const failure = await this.#write().catch((error: unknown) => asUnavailable('The store takes no writes.', error));
+      const failure = await this.#write().catch((error: unknown) =>
+        asUnavailable('The store does not accept writes.', error),
+      );
       if (failure === undefined) return;
       if (left === 1) throw failure;
       await pause(RETRY_MS);
@@ -104,10 +106,10 @@ class WriteWatch {
   #try(): Promise<void> {
     this.#trial ??= this.#write()
       .catch((error: unknown) => {
-        this.#failure = asUnavailable('The store takes no writes.', error);
+        this.#failure = asUnavailable('The store does not accept writes.', error);
         this.#log?.error(
           { store: this.#store.kind, err: error },
-          'the store took no write: this gateway is not ready until it does',
+          'the store rejects writes; this gateway is not ready until it accepts them',
         );
         void this.#recover();
         throw this.#failure;
@@ -134,7 +136,7 @@ class WriteWatch {
       const isWell = (await this.#isThere()) && (await this.#write().then(yes, no));
       if (!isWell) continue;
       this.#failure = undefined;
-      this.#log?.info({ store: this.#store.kind }, 'the store takes writes');
+      this.#log?.info({ store: this.#store.kind }, 'the store accepts writes again');
       return;
     }
   }

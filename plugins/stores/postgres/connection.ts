@@ -157,7 +157,7 @@ export function findRefusal(error: unknown): string | undefined {
   const state = sqlState(error);
   if (state === UNREADABLE) return explainSchemaVersion(WORDS, readDetail(error), VERSION);
   if (state === undefined || !FATAL.has(state)) return undefined;
-  return 'The postgres store refuses the user, password or database of its URL, or the right to make its schema.';
+  return 'The postgres store rejects the user, password or database of its URL, or the right to create its schema.';
 }
 
 /** Detects an outage: no response, or one of the classes 08, 53, 57P and "read-only" (a failover). */

@@ -182,7 +182,7 @@ async function probePostgres(url: string): Promise<string> {
     if (version !== VERSION) throw storeUnavailable(explainSchemaOf(version));
     return `schema ${version}`;
   } catch (cause) {
-    throw storeUnavailable(findRefusal(cause) ?? 'The postgres store does not answer.', cause);
+    throw storeUnavailable(findRefusal(cause) ?? 'The postgres store does not respond.', cause);
   } finally {
     await client.end().catch(() => undefined);
   }
@@ -258,7 +258,7 @@ export default definePlugin({
         type: 'integer',
         minimum: 1,
         maximum: 200,
-        description: 'How many connections each process may open.',
+        description: 'Maximum number of connections per process.',
       },
       timeout: TIMEOUT_OPTION,
       keepPerAccount: KEPT_OPTION,

@@ -189,7 +189,7 @@ async function readSpan(
 function tooManyRecords(): GatewayError {
   return new GatewayError(
     'invalid_request',
-    `This report would read more than ${MOST_RECORDS} records of calls: ask for less time, name an account, or leave out the session and the outcome.`,
+    `This report would read more than ${MOST_RECORDS} records of calls. Use a shorter range, set an account, or remove the session and the outcome.`,
   );
 }
 

@@ -297,7 +297,7 @@ function createDriver(options: ConnectionOptions): ServerDriver<RedisClient> {
     // The error of a script contains more text.
     explain: (error) =>
       error instanceof Error && /\bOOM\b/.test(error.message)
-        ? 'The redis store is full: it has reached its maxmemory and takes no writes.'
+        ? 'The redis store is full: it reached its maxmemory and rejects writes. Raise maxmemory.'
         : undefined,
     findRefusal,
     findLateTime: (error) => (isReply(error, 'LATE') ? Number(/\d+/.exec((error as Error).message)?.[0]) : undefined),
@@ -311,7 +311,7 @@ async function refuseNode(client: RedisClient): Promise<void> {
   if (info.includes('cluster_enabled:1'))
     throw new GatewayError(
       'store_unavailable',
-      'The redis store is a node of a cluster, which has a part of the keys only: set "cluster" of the store to true.',
+      'The redis store is a cluster node. Set "cluster" of the store to true.',
     );
 }
 
@@ -322,9 +322,9 @@ export function findRefusal(error: unknown): string | undefined {
   // A new client writes only before the first response of the server. After a later failover, the gateway waits for the
   // server.
   if (isReply(error, 'READONLY'))
-    return 'The redis store is a replica, which takes no writes: name its primary in the URL.';
+    return 'The redis store is a replica, which rejects writes. Set the URL of its primary.';
   return isReply(error, ...FATAL_REPLIES)
-    ? 'The redis store refuses the user, password or database of its URL.'
+    ? 'The redis store rejects the user, password or database of its URL.'
     : undefined;
 }
 
@@ -337,7 +337,7 @@ async function logAdvice(server: ServerConnection<RedisClient>, log: Log): Promi
     const info = await server.run(async (client) => ('info' in client ? client.info() : ''));
     for (const advice of adviseOn(info)) log.warn({ store: 'redis' }, advice);
   } catch (error) {
-    log.debug({ store: 'redis', err: error }, 'the store does not tell its settings');
+    log.debug({ store: 'redis', err: error }, 'the store does not return its settings');
   }
 }
 
@@ -364,13 +364,11 @@ export function adviseOn(info: string): readonly string[] {
   const policy = facts.get('maxmemory_policy') ?? 'noeviction';
   if (policy !== 'noeviction' && facts.get('maxmemory') !== '0') {
     advice.push(
-      `maxmemory-policy is ${policy}: Redis may drop keys and balances when it is full; set it to noeviction`,
+      `maxmemory-policy is ${policy}, so Redis can delete keys and balances when it is full; set it to noeviction`,
     );
   }
   if (facts.get('aof_enabled') === '0') {
-    advice.push(
-      'appendonly is off: a crash of Redis loses every charge and key since its last snapshot; set it to yes',
-    );
+    advice.push('appendonly is off, so a crash of Redis loses charges and keys since its last snapshot; set it to yes');
   }
   return advice;
 }

@@ -283,7 +283,7 @@ function createRoomFinder(connection: Connection, log: Log | undefined): () => P
     if (!isFull && room !== undefined && room <= 0)
       log?.warn(
         { store: 'redis' },
-        'Redis has filled three quarters of its maxmemory, or of half of its machine where it has none: accounts keep next to nothing new until it has room; set or raise maxmemory, or lower keepPerAccount of the store',
+        'Redis uses three quarters of its maxmemory (or of half of its machine), so accounts store almost no new data; set or raise maxmemory, or lower keepPerAccount',
       );
     isFull = room !== undefined && room <= 0;
     return room;
@@ -313,7 +313,7 @@ async function probeRedis({ prefix, ...options }: ClientOptions & { readonly pre
     if (refusal !== undefined) throw storeUnavailable(refusal);
     return `schema ${version}`;
   } catch (cause) {
-    throw storeUnavailable(findRefusal(cause) ?? 'The redis store does not answer.', cause);
+    throw storeUnavailable(findRefusal(cause) ?? 'The redis store does not respond.', cause);
   } finally {
     destroyClient(client);
   }
@@ -388,11 +388,15 @@ export default definePlugin({
         secret: true,
         description: 'redis://user:password@host:port/database, or rediss:// for TLS.',
       },
-      cluster: { type: 'boolean', description: 'Speaks the cluster protocol; the URL is then one node of it.' },
-      prefix: { type: 'string', pattern: '^[a-z0-9-]{1,40}$', description: 'What all keys begin with.' },
+      cluster: { type: 'boolean', description: 'Uses the cluster protocol; the URL is then one of the nodes.' },
+      prefix: { type: 'string', pattern: '^[a-z0-9-]{1,40}$', description: 'Prefix of all keys.' },
       timeout: TIMEOUT_OPTION,
       keepPerAccount: KEPT_OPTION,
-      keepEntries: { type: 'integer', minimum: 100, description: 'How many ledger entries an account keeps.' },
+      keepEntries: {
+        type: 'integer',
+        minimum: 100,
+        description: 'Maximum number of stored ledger entries per account.',
+      },
     },
   },
   setup(api, { timeout, ...rest }) {

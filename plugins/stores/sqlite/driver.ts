@@ -44,7 +44,7 @@ const REASON: Readonly<Record<number, string>> = Object.freeze({
   5: BUSY,
   6: BUSY,
   8: 'The sqlite store is read-only: check the rights of its folder.',
-  11: 'The sqlite store is damaged: restore it from a backup.',
+  11: 'The sqlite store is damaged. Restore it from a backup.',
   13: 'The sqlite store cannot grow: the disk is full.',
   14: 'The sqlite store cannot be opened: check the rights of its folder.',
   26: 'The sqlite store is not a database: another program wrote its file.',

@@ -271,7 +271,7 @@ export default definePlugin({
     additionalProperties: false,
     examples: ['sqlite:./data'],
     properties: {
-      folder: { type: 'string', format: 'path', default: 'data', description: 'The folder of the database file.' },
+      folder: { type: 'string', format: 'path', default: 'data', description: 'Folder of the database file.' },
       durability: {
         type: 'string',
         enum: ['normal', 'full'],

@@ -97,7 +97,7 @@ export class Writer {
   write<T>(operation: string, change: () => T, isQuery = false): Promise<T> {
     if (this.#isClosed) return this.#refuse(operation, storeClosed());
     if (this.#queue.length >= MAX_QUEUED)
-      return this.#refuse(operation, storeUnavailable('The sqlite store cannot keep up: too many changes wait.'));
+      return this.#refuse(operation, storeUnavailable('The sqlite store is overloaded: too many changes are queued.'));
     return this.#add(operation, change, isQuery);
   }
 

@@ -413,7 +413,7 @@ describe('tollgate reconcile', () => {
     expect(await explained('openai', { tolerance: '0' })).to.deep.include({ causes: [], failed: false });
     await store.ledger.forgetCalls(NOON + 86_400_000);
     const { json } = await run('openai');
-    expect(json.notes.join('\n')).to.include('4 calls of these days have no record any more');
+    expect(json.notes.join('\n')).to.include('4 calls of these days have no records');
   });
 
   it('ends with exit code 4 beyond the tolerance, in dollars or as a share, and not by days that make up for one another', async () => {
@@ -463,7 +463,10 @@ describe('tollgate reconcile', () => {
     expect(await refused({ tolerance: 'much' })).to.include('"tolerance" must be US dollars or a share');
     expect(await refused({}, { providers: ['nobody'] })).to.include('provider "nobody" not found');
     const wrongKey = await refused({}, { adminKey: 'sk-wrong-0123456789' });
-    expect(wrongKey).to.include('openai answered 401').and.include('Only admin keys').and.not.include('sk-wrong');
+    expect(wrongKey)
+      .to.include('openai returned status 401')
+      .and.include('Only admin keys')
+      .and.not.include('sk-wrong');
     const noKey = await run('openai', {}, { adminKey: undefined }).catch((error: Error) => error.message);
     // biome-ignore lint/suspicious/noTemplateCurlyInString: what to write.
     expect(noKey).to.include('policies.reconcile.openai.adminKey').and.include('${OPENAI_ADMIN_KEY}');

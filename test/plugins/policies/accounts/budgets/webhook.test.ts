@@ -84,7 +84,7 @@ describe('the webhook of budgets', () => {
     send(NOTICE);
     send(NOTICE);
     await eventually(async () => expect(errors(lines)).to.have.lengthOf(2));
-    expect(errors(lines)[0]).to.include('too many notices wait');
+    expect(errors(lines)[0]).to.include('too many notices are queued');
     expect(errors(lines)[1]).to.include('it is dropped');
     await deliveries.close();
   });
