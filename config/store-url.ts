@@ -36,7 +36,7 @@ export function listStoreNames(value: unknown, builtins: readonly BuiltinName[])
  */
 export function readStoreUrl(value: unknown, stores: readonly KnownStore[]): StoreChoice {
   const refuse = (what: string): never => {
-    throw new TypeError(`store ${what}: write ${listForms(stores)}`);
+    throw new TypeError(`store ${what}: use ${listForms(stores)}`);
   };
   if (!isObject(value) && typeof value !== 'string') return refuse('must be a URL or an object');
   const { url, plugin, ...rest }: JsonObject = isObject(value) ? value : { url: value };
@@ -49,10 +49,10 @@ export function readStoreUrl(value: unknown, stores: readonly KnownStore[]): Sto
     stores.map(({ name }) => name),
   );
   const store = stores.find(({ name }) => name === scheme);
-  if (!store) return refuse('is not a URL that is known');
+  if (!store) return refuse('is not a known store URL');
   const properties = propertiesOf(store);
   if ('url' in properties) {
-    if (!URL.canParse(url.trim())) return refuse('is not a URL that is known');
+    if (!URL.canParse(url.trim())) return refuse('is not a known store URL');
     return { plugin: store.name, config: { ...rest, url: url.trim() } };
   }
   const option = Object.keys(properties).find((name) => (properties[name] as Schema)['format'] === 'path');

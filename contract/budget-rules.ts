@@ -55,7 +55,7 @@ const TARGET = {
   ),
 } as const;
 
-/** A budget of a key or of a plan: the calls are those of the key, or of each account of the plan. */
+/** Budget of a key or of a plan. It counts the calls of the key, or of each account of the plan. */
 export const OWN_BUDGET = {
   type: 'object',
   additionalProperties: false,
@@ -63,7 +63,7 @@ export const OWN_BUDGET = {
   properties: { ...AMOUNT, ...TARGET },
 } as const satisfies Schema;
 
-/** A budget that all calls share which match what it names. */
+/** Budget shared by all calls that match its filters. */
 export const BUDGET = {
   type: 'object',
   additionalProperties: false,
@@ -78,13 +78,13 @@ export const BUDGET = {
   },
 } as const satisfies Schema;
 
-/** How many budgets one key or plan may have. */
+/** Maximum number of budgets per key or plan. */
 export const MAX_OWN_BUDGETS = 8;
 
-/** A budget as files and requests write it. */
+/** Budget as written in files and requests. */
 export type BudgetValues = FromSchema<typeof OWN_BUDGET> & Partial<FromSchema<typeof BUDGET>>;
 
-/** A checked budget as the gateway counts it; one without a name is named by what it is. */
+/** Converts a validated budget to the gateway's form. A budget without a name gets a default name. */
 export function readBudget(budget: BudgetValues): BudgetRule {
   const { amount_usd, soft_usd, starts_on, every, timezone, name = defaultName(budget), ...filter } = budget;
   return {
@@ -98,7 +98,10 @@ export function readBudget(budget: BudgetValues): BudgetRule {
   };
 }
 
-/** Whether a text names a zone such as `Europe/Berlin` or `UTC`. Offsets such as `+02:00` are none: they know no summer time. */
+/**
+ * Returns whether a text is a time zone such as `Europe/Berlin` or `UTC`. Rejects offsets such as `+02:00`: they have no summer
+ * time.
+ */
 export function isTimeZone(name: string): boolean {
   if (!/^[A-Za-z][\w+/-]{1,63}$/.test(name)) return false;
   try {

@@ -7,10 +7,10 @@ import type { Plan, Validate } from './plugin.ts';
 import { childPointer, type ProblemAt } from './pointers.ts';
 import { parseUsd, refuseTag, type TagRules, tagName } from './units.ts';
 
-/** What core's part of a configuration says of budgets; its values may be of any shape when it has other problems. */
+/** Budget-related part of core's configuration; values may have any shape if other parts are invalid. */
 type Referring = Partial<Readonly<Record<'budgets' | 'plans' | 'billing' | 'tags', unknown>>>;
 
-/** Budgets that name what is not there, count under one name twice, or could never be counted. */
+/** Finds budgets that refer to missing objects, share a name, or can never count a call. */
 export function checkBudgets(
   { budgets, plans, billing, tags }: Referring,
   providers: readonly string[],
@@ -30,7 +30,7 @@ export function checkBudgets(
   return [...problems, { pointer: first[0], message: 'are not counted with "billing: off"', hint }];
 }
 
-/** The tags of a configuration; undefined for what its schema refuses, which is reported already. */
+/** Returns the tags of a configuration; undefined if invalid, which the schema reports. */
 function readRules(tags: unknown): TagRules | undefined {
   if (tags === undefined) return {};
   return isObject(tags) && Object.values(tags).every(isValues) ? (tags as TagRules) : undefined;
@@ -40,13 +40,13 @@ function isValues(values: unknown): boolean {
   return values === '*' || (Array.isArray(values) && values.every((value) => typeof value === 'string'));
 }
 
-/** The same of one list of budgets, whose place `pointer` is. */
+/** Checks one list of budgets at `pointer`. */
 function checkBudgetList(pointer: string, list: unknown, names: BudgetNames): readonly ProblemAt[] {
   if (!Array.isArray(list)) return [];
   const known = new Set<string>();
   return list.flatMap((each: unknown, at): readonly ProblemAt[] => {
     const place = childPointer(pointer, at);
-    // What its schema refuses is reported already.
+    // Invalid budgets are reported by the schema.
     if (!isBudget(each)) return [];
     const problems = checkBudget(each, names).map(({ path, ...problem }) => ({ pointer: place + path, ...problem }));
     if (problems.length > 0) return problems;
@@ -73,24 +73,24 @@ function isBudget(value: unknown): value is BudgetValues {
   );
 }
 
-/** What a budget may refer to. */
+/** Names that a budget may refer to. */
 interface BudgetNames {
   readonly plans: readonly string[];
   readonly providers: readonly string[];
-  /** What calls may be booked under; default: any tag. */
+  /** Allowed tags of calls; default: any tag. */
   readonly tags?: TagRules | undefined;
 }
 
-/** A mistake in a budget: where in it, what is wrong and what to do. */
+/** Problem of a budget: its path, the error and the fix. */
 interface BudgetProblem {
   /** A JSON pointer. */
   readonly path: string;
-  /** The end of a sentence that begins with the place. */
+  /** End of a sentence that begins with the path. */
   readonly message: string;
   readonly hint: string;
 }
 
-/** What is wrong with a budget that its schema takes. */
+/** Finds problems of a budget that matches its schema. */
 export function checkBudget(budget: BudgetValues, names: BudgetNames): readonly BudgetProblem[] {
   const { timezone, tag } = budget;
   const problems: BudgetProblem[] = [...checkAmounts(budget), ...checkStart(budget)];
@@ -116,7 +116,7 @@ export function checkBudget(budget: BudgetValues, names: BudgetNames): readonly 
   return problems;
 }
 
-/** A tag that no call can carry would limit nothing. */
+/** Reports tags that no call can carry: they would limit nothing. */
 function checkTag(tag: string, rules: TagRules | undefined): readonly BudgetProblem[] {
   const path = '/tag';
   if (!/^[^=\s]+=\S/.test(tag)) return [{ path, message: 'is no tag', hint: 'Write name=value, such as team=search.' }];
@@ -173,7 +173,7 @@ function checkStart({ every, starts_on }: BudgetValues): readonly BudgetProblem[
   ];
 }
 
-/** Not a number for a text that is no amount. */
+/** Returns NaN for an invalid amount. */
 function readAmount(amount: string | number): number {
   try {
     return parseUsd(amount);
@@ -182,13 +182,15 @@ function readAmount(amount: string | number): number {
   }
 }
 
-/** A plan that an operator puts at run time, held to the schema of those in the file; throws `invalid_request` naming the field. */
-/** `validate` is that of the gateway (`api.operators.validate`). */
+/**
+ * Validates a plan that an operator writes at run time against the schema of configured plans. `validate` is that of the gateway
+ * (`api.operators.validate`). Throws `invalid_request` with the name of the field.
+ */
 export function readPlan(value: unknown, validate: Validate): Plan {
   if (!isObject(value)) throw new GatewayError('invalid_request', 'A plan is an object, such as {"rpm": 60}.');
   const plan = structuredClone(value) as PlanValues;
   const found = validate(plan, PLAN_SCHEMA);
-  // Which providers there are is not known here.
+  // The names of providers are unknown here.
   const providers = (plan.budgets ?? []).flatMap(({ provider }) => provider ?? []);
   const [problem] = found.length > 0 ? found : checkBudgetList('/budgets', plan.budgets, { plans: [], providers });
   if (!problem) return planOf(plan);
@@ -199,7 +201,7 @@ export function readPlan(value: unknown, validate: Validate): Plan {
   });
 }
 
-/** A checked plan as the gateway counts it. */
+/** Converts a validated plan to the gateway's form. */
 export function planOf({ budgets, ...plan }: PlanValues): Plan {
   return { ...(plan as Plan), ...(budgets && { budgets: budgets.map(readBudget) }) };
 }

@@ -1,9 +1,9 @@
 /**
- * The one error class and the one table. Nobody reads error messages in code: what a caller may rely on is the
- * code, and everything else about an error follows from its row here. `docs/http.md` is held to this table by a test.
+ * Error class of the gateway and the table of error codes. Callers rely on the code, never on the message; the code's row defines
+ * everything else. A test checks `docs/http.md` against this table.
  */
 
-/** What OpenAI's SDKs know as `error.type`. */
+/** Values of `error.type` that OpenAI's SDKs know. */
 export type ErrorType =
   | 'invalid_request_error'
   | 'authentication_error'
@@ -16,11 +16,11 @@ export type ErrorType =
 interface ErrorRow {
   readonly status: number;
   readonly type: ErrorType;
-  /** When it happens, for the docs. */
+  /** Cause, for the docs. */
   readonly when: string;
   /**
-   * What the caller's SDK is told in `x-should-retry`; undefined leaves it to the SDK. Errors of providers have none: a call says it
-   * where other targets and retries were tried in vain.
+   * Value of `x-should-retry`; undefined leaves the decision to the SDK. Errors of providers have none: a call sets the header if
+   * other targets and retries failed too.
    */
   readonly retry?: boolean;
 }
@@ -174,15 +174,17 @@ export const ERRORS = Object.freeze({
 export type ErrorCode = keyof typeof ERRORS;
 
 export interface ErrorOptions {
-  /** The path of the field that is wrong, as `messages[0].role`. */
+  /** Path of the invalid field, such as `messages[0].role`. */
   readonly param?: string;
-  /** When a retry may succeed; sent as `retry-after` (at most 60 s) and `retry-after-ms`. */
+  /** Delay after which a retry may succeed; sent as `retry-after` (at most 60 s) and `retry-after-ms`. */
   readonly retryAfterMs?: number;
   /** Extra response headers, such as `x-ratelimit-*`; names in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** What refuses, by name, such as `budget monthly`: for the record of the call and the log, never sent. */
+  /**
+   * Name of the rejecting limit, budget or plugin, such as `budget monthly`. For the record of the call and the log, never sent.
+   */
   readonly refusedBy?: string;
-  /** What went wrong underneath; logged, never sent. */
+  /** Underlying error; logged, never sent. */
   readonly cause?: unknown;
 }
 
@@ -199,7 +201,7 @@ export interface ErrorBody {
 
 const BRAND = Symbol.for('tollgate.GatewayError');
 
-/** An error with a row in {@link ERRORS}. Its message reaches the caller, so it holds no secret, host, path or stack. */
+/** Error with a row in {@link ERRORS}. Its message reaches the caller, so it contains no secret, host, path or stack. */
 export class GatewayError extends Error {
   override readonly name = 'GatewayError';
   readonly code: ErrorCode;
@@ -208,7 +210,7 @@ export class GatewayError extends Error {
   readonly headers: Readonly<Record<string, string>>;
   readonly refusedBy: string | undefined;
 
-  /** Throws a TypeError for a code that is not in the table, which plugins in JavaScript may write. */
+  /** Throws a TypeError for an unknown code, which plugins in JavaScript may pass. */
   constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     if (!Object.hasOwn(ERRORS, code))
@@ -229,22 +231,22 @@ export class GatewayError extends Error {
     return ERRORS[this.code].type;
   }
 
-  /** The body that callers see. */
+  /** Returns the response body. */
   toBody(requestId?: string): ErrorBody {
     const { message, type, code, param } = this;
     return { error: { message, type, code, param: param ?? null, ...(requestId && { request_id: requestId }) } };
   }
 }
 
-/** Whether a value is a {@link GatewayError}, also one made by another copy of this package (a plugin's). */
+/** Returns whether a value is a {@link GatewayError}, including one made by another copy of this package (a plugin's). */
 export function isGatewayError(value: unknown): value is GatewayError {
   if (typeof value !== 'object' || value === null) return false;
   const { [BRAND]: isBranded, code } = value as { readonly [BRAND]?: unknown; readonly code?: unknown };
-  // Another copy may know codes that this one does not.
+  // Another copy may know other codes.
   return isBranded === true && typeof code === 'string' && Object.hasOwn(ERRORS, code);
 }
 
-/** The same error with another message, place or headers. */
+/** Returns a copy of the error with another message, path or headers. */
 export function rewordError(
   error: GatewayError,
   change: {
@@ -258,7 +260,7 @@ export function rewordError(
   return new GatewayError(code, change.message ?? message, options);
 }
 
-/** Any thrown value as a {@link GatewayError}: what is not one already becomes `internal_error` with a fixed sentence. */
+/** Converts any thrown value to a {@link GatewayError}; unknown values become `internal_error` with a fixed message. */
 export function toGatewayError(thrown: unknown): GatewayError {
   if (isGatewayError(thrown)) return thrown;
   return new GatewayError(
@@ -270,7 +272,7 @@ export function toGatewayError(thrown: unknown): GatewayError {
   );
 }
 
-/** The headers of an error response: retry hints, `www-authenticate`, and what the error itself carries. */
+/** Returns the headers of an error response: retry hints, `www-authenticate`, and the error's own headers. */
 export function errorHeaders(error: GatewayError): Record<string, string> {
   const row: ErrorRow = ERRORS[error.code];
   const headers: Record<string, string> = { ...error.headers };

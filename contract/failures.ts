@@ -2,19 +2,19 @@ import { type ErrorCode, GatewayError } from './errors.ts';
 import type { Endpoint, FailureClass, UpstreamFailure } from './provider.ts';
 import { redact } from './redaction.ts';
 
-/** The longest name of a field that an error shows. */
+/** Maximum length of a field name in an error. */
 const MAX_PARAM = 200;
 
 interface FailureRow {
-  /** What the caller gets when no attempt is left. */
+  /** Error code for the caller when no attempt is left. */
   readonly code: ErrorCode;
-  /** Whether the next target of a fallback list may do better. */
+  /** True if the next target of a fallback list may succeed. */
   readonly failover: boolean;
-  /** What is said of the provider; undefined where the caller can mend it, so that the vendor's own words are shown. */
+  /** Message about the provider. Undefined if the caller can fix the request: then the vendor's message is shown. */
   readonly says: string | undefined;
 }
 
-/** What follows from each class of upstream failure. */
+/** Consequences of each class of upstream failure. */
 export const FAILURES = Object.freeze({
   authentication: row('provider_auth_failed', 'did not accept the key it is configured with'),
   billing: row('provider_quota_exhausted', 'reports that its account has no credit left'),
@@ -34,7 +34,7 @@ function row(code: ErrorCode, says: string | undefined, failover = true): Failur
   return Object.freeze({ code, says, failover });
 }
 
-/** Shown when a vendor refuses without a word. */
+/** Messages for vendors that reject without one. */
 const SILENT_REFUSALS: Readonly<Partial<Record<FailureClass, string>>> = Object.freeze({
   model_not_found: 'the model does not exist there.',
   context_length: 'the messages do not fit into the context window of the model.',
@@ -44,8 +44,8 @@ const SILENT_REFUSALS: Readonly<Partial<Record<FailureClass, string>>> = Object.
 });
 
 /**
- * The error a caller gets for an upstream failure. `provider` is the instance's name in the configuration, the only name
- * shown. A vendor's words appear, redacted, for what the caller can mend; everything else is a fixed sentence.
+ * Returns the caller's error for an upstream failure. `provider` is the instance's name in the configuration, the only name shown.
+ * The vendor's redacted message appears for errors that the caller can fix; all others have a fixed message.
  */
 export function failureToError(
   failure: UpstreamFailure,

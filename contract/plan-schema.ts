@@ -10,7 +10,7 @@ const LIMITS = {
   concurrency: limit('Calls at the same time; 0 allows none.'),
 } as const;
 
-/** The schema of one plan, as the configuration has it under `plans`. */
+/** Schema of one plan, as under `plans` in the configuration. */
 export const PLAN_SCHEMA = {
   type: 'object',
   additionalProperties: false,
@@ -38,5 +38,5 @@ export const PLAN_SCHEMA = {
   },
 } as const;
 
-/** A plan as files and requests write it. */
+/** Plan as written in files and requests. */
 export type PlanValues = FromSchema<typeof PLAN_SCHEMA>;

@@ -1,6 +1,6 @@
 import { GatewayError } from './errors.ts';
 
-/** What a change is refused with whose `If-Match` names another version. */
+/** Returns the error for a change whose `If-Match` names another version. */
 export function changedMeanwhile(): GatewayError {
   return new GatewayError(
     'precondition_failed',

@@ -349,8 +349,8 @@ function assertRoute(owner: string, route: Route): void {
       "has a scope without role: 'admin', so that every key could call it") ||
     ((!isObject(responses) || Object.keys(responses).length === 0) &&
       `says nothing about its responses: { 200: 'What it is.' }`) ||
-    (body !== undefined && !isObject(body) && "has a body schema that is no object: body: { type: 'object', … }") ||
-    (query !== undefined && !isObject(query) && "has a query schema that is no object: query: { type: 'object', … }");
+    (body !== undefined && !isObject(body) && "has a body schema that is not an object: body: { type: 'object', … }") ||
+    (query !== undefined && !isObject(query) && "has a query schema that is not an object: query: { type: 'object', … }");
   if (wrong) throw new PluginError(owner, `${label} ${wrong}`);
 }
 
@@ -374,7 +374,7 @@ export function assertMembers(
 
 /** A schema of anything else that a plugin registers. */
 export function assertSchema(owner: string, what: string, schema: unknown): void {
-  if (!isObject(schema)) throw new PluginError(owner, `${what} is no object, so it is no JSON schema`);
+  if (!isObject(schema)) throw new PluginError(owner, `${what} is not an object, so it is not a JSON schema`);
 }
 
 /** What a route matches, whatever its parameters are called. */

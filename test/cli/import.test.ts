@@ -107,7 +107,7 @@ describe('the import from another gateway', () => {
       'model_list[4].litellm_params.oci_signer',
       'general_settings.ui_password',
     ])
-      expect(said(at).join(), at).to.include('a secret of a kind that this import does not know');
+      expect(said(at).join(), at).to.include('unknown kind of secret, skipped');
     expect(said('model_list[2].litellm_params.litellm_credential_name').join()).to.include('has none of this name');
     expect(said('model_list[3].litellm_params.organization').join()).to.include('a provider for each');
     const written = text + (await readFile(path.join(out, '.env'), 'utf8')) + JSON.stringify(findings);
@@ -127,7 +127,7 @@ describe('the import from another gateway', () => {
     );
     expect((await importFrom('litellm', file)).findings).to.deep.include({
       ...{ at: 'fallbacks: gone', kind: 'impossible' },
-      note: 'model_list has no model of this name that can be called',
+      note: 'model_list has no supported model of this name',
     });
   });
 
@@ -222,7 +222,7 @@ describe('the import from another gateway', () => {
     expect(findings).to.deep.include({
       at: 'targets[0].targets[0].virtual_key',
       kind: 'emulated',
-      note: 'Portkey keeps the vendor’s key itself: set the variable OPENAI_VIRTUAL_KEY_1_KEY to it',
+      note: 'Portkey stores the vendor’s key; set the variable OPENAI_VIRTUAL_KEY_1_KEY to it',
     });
   });
 
@@ -269,7 +269,7 @@ describe('the import from another gateway', () => {
     });
     expect(findings.find(({ at }) => at === 'strategy.conditions[0]')).to.deep.include({
       kind: 'emulated',
-      note: 'what callers say of themselves chooses no target: those that are meant name the model "conditional-finetuned"',
+      note: 'callers’ metadata does not select targets; these callers must use the model "conditional-finetuned"',
     });
   });
 

@@ -40,7 +40,7 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
     title: 'a file of the pepper that is damaged',
     text: 'store: sqlite:./data\nauth:\n  api-key: {}\n',
     files: { 'data/pepper': 'short' },
-    says: '3:3 auth.api-key: has a file that cannot be used',
+    says: '3:3 auth.api-key: has an invalid file',
   },
   { title: 'a short shared secret', text: jwt(`${ISSUER}, secret: abc`), says: '2:63 auth.jwt.secret: has 3 bytes' },
   {
@@ -81,12 +81,12 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
   {
     title: 'a session that never ends',
     text: openid(`${CLIENT}, publicUrl: https://gate.example, sessionFor: 400d`),
-    says: '2:103 auth.openid.sessionFor: is 400d, and must be from 1m to 30d',
+    says: '2:103 auth.openid.sessionFor: must be from 1m to 30d, but is 400d',
   },
   {
     title: 'a session that is over at once',
     text: openid(`${CLIENT}, publicUrl: https://gate.example, idleFor: 10s`),
-    says: '2:100 auth.openid.idleFor: is 10s, and must be from 1m to 30d',
+    says: '2:100 auth.openid.idleFor: must be from 1m to 30d, but is 10s',
   },
   {
     title: 'two ways to verify tokens',
@@ -148,7 +148,7 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
   {
     title: 'the name of a header that is none',
     text: 'providers:\n  openai: { headers: { "x y": a } }\n',
-    says: '2:24 providers.openai.headers["x y"]: is no name that can stand here',
+    says: '2:24 providers.openai.headers["x y"]: is not an allowed name',
   },
   {
     title: 'a header that would be two',
@@ -158,7 +158,7 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
   {
     title: 'a team on a model that is no alias',
     text: agents('team: { model: fats }'),
-    says: '4:18 agents.team.model: names the model "fats", which is no alias',
+    says: '4:18 agents.team.model: refers to the model "fats", which is not an alias',
   },
   {
     title: 'a team on a provider that is not there',
@@ -168,7 +168,7 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
   {
     title: 'an agent on a model that is no alias',
     text: team('law: { when: law, instructions: be brief, model: smart }'),
-    says: '4:83 agents.team.agents.law.model: names the model "smart"',
+    says: '4:83 agents.team.agents.law.model: refers to the model "smart"',
   },
   {
     title: 'a router on a provider that is not there',
@@ -178,12 +178,12 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
   {
     title: 'the medical agents on a model that is no alias',
     text: agents('medical: { model: clever }'),
-    says: '4:21 agents.medical.model: names the model "clever"',
+    says: '4:21 agents.medical.model: refers to the model "clever"',
   },
   {
     title: 'a reviewer on a model that is no alias',
     text: agents('medical: { model: fast, reviewModel: echo }'),
-    says: '4:40 agents.medical.reviewModel: names the model "echo"',
+    says: '4:40 agents.medical.reviewModel: refers to the model "echo"',
   },
   {
     title: 'an agent without a line for the router',
@@ -198,7 +198,7 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
   {
     title: 'an agent with a name of the team’s own',
     text: team('writer: { when: always, instructions: write }'),
-    says: '4:42 agents.team.agents.writer: has a name that the team uses itself',
+    says: '4:42 agents.team.agents.writer: has a reserved name',
   },
   {
     title: 'a tool that no plugin has',
@@ -225,7 +225,7 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
     title: 'a rule for a folder that is written otherwise',
     text: agents('rag: { folder: ./k, access: { HR: { users: [a] } } }'),
     files: { 'k/hr/a.md': 'a' },
-    says: '4:37 agents.rag.access.HR: is no folder of the knowledge base',
+    says: '4:37 agents.rag.access.HR: is not a folder of the knowledge base',
   },
   {
     title: 'a rule that names everybody and some',
@@ -237,13 +237,13 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
     title: 'a rule for a plan that is not there',
     text: agents('rag: { folder: ./k, access: { hr: { plans: [pro] } } }'),
     files: { 'k/hr/a.md': 'a' },
-    says: '4:47 agents.rag.access.hr.plans[0]: names the plan "pro"',
+    says: '4:47 agents.rag.access.hr.plans[0]: refers to the plan "pro"',
   },
   {
     title: 'a rule that holds a whole key',
     text: agents(`rag: { folder: ./k, access: { hr: { keys: [tg_${'a'.repeat(12)}_${'b'.repeat(49)}] } } }`),
     files: { 'k/hr/a.md': 'a' },
-    says: '4:46 agents.rag.access.hr.keys[0]: holds a whole API key',
+    says: '4:46 agents.rag.access.hr.keys[0]: contains a whole API key',
   },
   {
     title: 'a knowledge base with a model of embeddings of nobody',

@@ -177,7 +177,7 @@ describe('a configuration without problems', () => {
     ] as const;
     expect(() => checkConfig(raw, { ...PLUGINS, schemas })).to.throw(
       ConfigError,
-      'tollgate.config.yaml:1:14 providers.odd: has the plugin "odd", whose configSchema cannot be used: strict mode: unknown keyword: "tipe"',
+      'tollgate.config.yaml:1:14 providers.odd: has the plugin "odd", whose configSchema is invalid: strict mode: unknown keyword: "tipe"',
     );
   });
 
@@ -193,7 +193,7 @@ describe('a configuration without problems', () => {
     ] as const;
     const raw = await readRawConfig({ cwd, env: {} });
     expect(() => checkConfig(raw, { ...PLUGINS, schemas })).to.throw(
-      'plugins[0]: needs "word". Name it under "policies" with "plugin:" and its options.',
+      'plugins[0]: needs "word". Add it under "policies" with "plugin:" and its options.',
     );
   });
 });

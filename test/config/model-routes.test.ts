@@ -38,11 +38,11 @@ describe('an alias with rules in a configuration', () => {
   });
 
   for (const [title, models, problem] of [
-    ['a star before its end', "'a*b': acme/c", /a\*b.*has a "\*" before its end[\s\S]*Write the "\*" last/],
+    ['a star before its end', "'a*b': acme/c", /a\*b.*has a "\*" before its end[\s\S]*Put the "\*" at the end/],
     ['two stars', "'a**': acme/c", /has a "\*" before its end/],
-    ['a star that its name does not have', 'smart: acme/*', /smart.*has a "\*", and its alias has none/],
-    ['two stars in a target', "'a*': acme/*-*", /must have one "\*" at most/],
-    ['a star for the provider', "'a*': '*/b'", /must have one "\*" at most|is not configured/],
+    ['a star that its name does not have', 'smart: acme/*', /smart.*has a "\*", but its alias does not/],
+    ['two stars in a target', "'a*': acme/*-*", /must have at most one "\*"/],
+    ['a star for the provider', "'a*': '*/b'", /must have at most one "\*"|is not configured/],
     ['hedging that cannot be counted', "'a*': { targets: [acme/*, acme/b], hedge: {} }", /hedge.*cannot be counted/],
   ] as const)
     it(`is refused with ${title} (E70)`, async () => {

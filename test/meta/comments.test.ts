@@ -15,6 +15,7 @@ const PLAIN: readonly string[] = [
   'bench',
   'cli',
   'config',
+  'contract',
   'models',
   'openapi',
   'plugins/agents',

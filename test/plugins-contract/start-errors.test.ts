@@ -45,11 +45,11 @@ const REFUSED: readonly (readonly [title: string, plugin: PluginText, message: R
   ['a route without auth', { setup: route('auth: undefined') }, /route "GET \/x" says nothing about who may call it/],
   ['a route of an unknown method', { setup: route(`method: 'GRAB'`) }, /route "GRAB \/x" has no method of GET, POST/],
   [
-    'a route whose body schema is no object',
+    'a route whose body schema is not an object',
     { setup: route(`body: 'string'`) },
-    /route "GET \/x" has a body schema that is no object/,
+    /route "GET \/x" has a body schema that is not an object/,
   ],
-  ['a shared schema that is no object', { setup: `api.schema('string');` }, /a schema is no object/],
+  ['a shared schema that is not an object', { setup: `api.schema('string');` }, /a schema is not an object/],
   [
     'a shared schema without a name',
     { setup: `api.schema({ type: 'object' });` },
@@ -63,7 +63,7 @@ const REFUSED: readonly (readonly [title: string, plugin: PluginText, message: R
   [
     'an operation whose request is no schema',
     { kind: 'operation', setup: `api.operation({ name: 'x', request: 'object' });` },
-    /the request of the operation "x" is no object/,
+    /the request of the operation "x" is not an object/,
   ],
   [
     'an operation whose request schema is wrong',
@@ -150,7 +150,7 @@ describe('missing requirements and problems of a plugin are reported before the 
 
   it('a missing required plugin is named, by tollgate check too', async () => {
     expect(await faultsOf({ more: `requires: ['medical'],`, setup: RUINED })).to.match(
-      /policies\.probe: needs "medical", which no plugin of this configuration is or provides.*Name the plugin in the configuration too/s,
+      /policies\.probe: needs "medical", which no configured plugin provides.*Add that plugin to the configuration/s,
     );
     expect(await faultsOf({ more: `requires: ['echo', 'accounts'],`, setup: RUINED })).to.equal('');
   });
@@ -167,7 +167,7 @@ describe('missing requirements and problems of a plugin are reported before the 
 
   for (const [title, check, message] of [
     ['throws', `() => { throw new Error('no such folder'); }`, /has a plugin whose check failed: no such folder/],
-    ['returns no list', `() => 'all is well'`, /whose check answers something else than a list of problems/],
+    ['returns no list', `() => 'all is well'`, /whose check does not return a list of problems/],
   ] as const)
     it(`a check that ${title} is an error of its plugin`, async () => {
       expect(await faultsOf({ more: `check: ${check},`, setup: RUINED })).to.match(message);

@@ -13,9 +13,9 @@ export const PAGE_QUERY = Object.freeze({
   limit: {
     type: 'string',
     pattern: '^([1-9][0-9]{0,2}|1000)$',
-    description: `1 to ${MAX_PAGE}; ${DEFAULT_PAGE} by default.`,
+    description: `1 to ${MAX_PAGE}. Default: ${DEFAULT_PAGE}.`,
   },
-  after: { type: 'string', minLength: 1, maxLength: 500, description: '`next` of the page before.' },
+  after: { type: 'string', minLength: 1, maxLength: 500, description: '`next` of the previous page.' },
 } as const satisfies Readonly<Record<string, Schema>>);
 
 /**
@@ -41,7 +41,7 @@ export function listOf(item: Schema, beside: Readonly<Record<string, Schema>> = 
       object: { const: 'list' },
       data: { type: 'array', items: item },
       has_more: { type: 'boolean' },
-      next: { type: 'string', description: 'What the next page goes on `after`; absent on the last one.' },
+      next: { type: 'string', description: 'Value of `after` for the next page; absent on the last one.' },
       ...beside,
     },
   };

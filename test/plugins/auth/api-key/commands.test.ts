@@ -23,7 +23,7 @@ describe('the command `tollgate keys`', () => {
     await gateway.run(['keys', 'create'], { user: 'u_1' });
     const { out, talk } = await gateway.run(['keys', 'create'], { user: 'u_l' });
     expect(out).to.match(KEY_PATTERN);
-    expect(talk).to.include('There are keys for u_1, which looks like this id');
+    expect(talk).to.include('Keys exist for u_1, which looks like this id');
     expect((await gateway.run(['keys', 'create'], { user: 'u_2' })).talk).to.not.include('looks like');
   });
 
