@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { readBlocks } from '../support/pages/read-blocks.ts';
 
-/** Complete examples of the page. Those of providers and stores need fixtures and a store. */
+/** Complete examples of the page. Examples of providers and stores need fixtures and a store. */
 const RUN = [
   'testAgent',
   'testPolicy',

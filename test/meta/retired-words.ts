@@ -171,12 +171,6 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
   { word: 'told', files: ['plugins/agents/medical/notices.ts'], why: 'a notice to patients' },
   { word: 'nobody', files: ['plugins/agents/medical/run-medical.ts'], why: 'the instructions of a model' },
   {
-    word: 'nobody',
-    files: ['plugins/auth/openid/errors.ts'],
-    why: 'messages that clients and tests know',
-  },
-  { word: 'beside', files: ['plugins/auth/jwt/options.ts'], why: 'a message that tests know' },
-  {
     word: 'vendors',
     files: ['contract/provider.ts'],
     why: 'the table of models is by vendor: config/models.json',
