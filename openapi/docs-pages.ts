@@ -59,7 +59,7 @@ viewer.addEventListener('spec-loaded', async ({ detail: { tags } }) => {
     ? 'You are signed in as ' + person.user_id + ': what you try here without a key is sent as you, and booked under this name.'
     : person?.user_id
       ? 'You are signed in as ' + person.user_id + ', whose role lacks the scope models:call: to try calls of models, set a key.'
-      : 'Sign in at the console, and load this page anew, to try requests without a key.';
+      : 'Sign in at the console, and reload this page to try requests without a key.';
   who.hidden = false;
 });
 viewer.addEventListener('before-try', ({ detail: { request } }) => {

@@ -163,7 +163,7 @@ export function createTokenVerifier(
   // Keyed by the hash of the complete token: tokens with the same prefix are unrelated.
   const remembered = new LRUCache<string, Remembered>(maxEntries(MAX_REMEMBERED));
 
-  const verifyAnew = async (token: string, digest: string, now: number): Promise<Principal | undefined> => {
+  const verifyFresh = async (token: string, digest: string, now: number): Promise<Principal | undefined> => {
     try {
       if (!isCanonical(token)) throw new ClaimError('the token is not three canonical base64url parts');
       if (decodeJwt(token).iss !== options.issuer) return undefined;
@@ -185,7 +185,7 @@ export function createTokenVerifier(
       const digest = hash('sha256', token, 'base64');
       const known = remembered.get(digest);
       if (known && now >= known.from && now < known.until) return known.principal;
-      return verifyAnew(token, digest, now);
+      return verifyFresh(token, digest, now);
     },
   };
 }

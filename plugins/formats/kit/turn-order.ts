@@ -16,7 +16,7 @@ export interface TurnOrder {
    * `none`: all move.
    */
   readonly systemMessages: 'anywhere' | 'first' | 'none';
-  /** `user-or-tool`: adds a final user turn if there is none, except where the model continues the assistant's turn. */
+  /** `user-or-tool`: adds a final user turn if it is missing, except where the model continues the assistant's turn. */
   readonly lastRole: 'any' | 'user-or-tool';
   /** Joins adjacent turns of one role, and separates a tool result from the user turn after it. */
   readonly alternate: boolean;

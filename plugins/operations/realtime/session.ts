@@ -224,7 +224,7 @@ export class Session {
     this.#settings.widen(session);
     this.#add(tokensOfItem(session, this.#settings.isCompressed));
     const { max_output_tokens: most, output_modalities: writes } = session;
-    if ((most ?? writes) !== undefined) await this.#listenAnew();
+    if ((most ?? writes) !== undefined) await this.#listenAgain();
     const update = { event_id: `event_${randomUUID()}`, ...event };
     if (most === undefined) return { ...update, session };
     const limit = this.#settings.limit(most, this.#listening !== undefined);
@@ -327,7 +327,7 @@ export class Session {
   }
 
   /** Renews the reservation of a vendor-started response whose cost may change. */
-  async #listenAnew(): Promise<void> {
+  async #listenAgain(): Promise<void> {
     const listening = this.#listening;
     if (!listening) return;
     this.#stopListening();
