@@ -16,6 +16,7 @@ const PLAIN: readonly string[] = [
   'cli',
   'config',
   'contract',
+  'core/http',
   'models',
   'openapi',
   'plugins/agents',
