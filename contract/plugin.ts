@@ -423,7 +423,7 @@ export type WholeApi = ProviderApi & AgentApi & OperationApi & DialectApi & Stor
 
 /** Plan: requests and tokens per minute, concurrent calls (0 allows none), and permissions other than models. */
 export interface Plan {
-  /** Models that its accounts may call. Those of a key ({@link Principal.models}) narrow them further. Default: all. */
+  /** Models that its accounts may call. Lists of a key ({@link Principal.models}) narrow them further. Default: all. */
   readonly models?: readonly string[];
   readonly rpm?: number;
   readonly tpm?: number;

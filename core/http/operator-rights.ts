@@ -4,9 +4,9 @@ import { GatewayError } from '../../contract/errors.ts';
 import type { Route } from '../../contract/route.ts';
 import { hasScope } from '../../contract/scopes.ts';
 
-/** What operators may do on their routes, and how often. */
+/** Scopes and rate limits of operator routes. */
 
-/** Throws for a caller who may not do what needs a scope. */
+/** Throws for a caller without the required scope. */
 export function refuseLacking(principal: Principal, scope: Route['scope'], isForOperators: boolean): void {
   if (hasScope(principal, scope)) return;
   const needed = scope === undefined ? 'the role "admin"' : scope === 'any' ? 'a role' : `the scope "${scope}"`;
@@ -18,15 +18,15 @@ export function refuseLacking(principal: Principal, scope: Route['scope'], isFor
   );
 }
 
-/** How many requests a minute an operator may send to the routes of operators, by process. */
+/** Requests per minute of an operator to operator routes, per process. */
 const ADMIN_RPM = 600;
 const MINUTE_MS = 60_000;
 const MAX_OPERATORS = 10_000;
 
-/** Counts a request to a route of operators; throws `rate_limited` for one too many. */
+/** Counts a request to an operator route; throws `rate_limited` over the limit. */
 export type CountAdmin = (principal: Principal) => void;
 
-/** Counts in this process: operators look at targets also while the store is down. */
+/** Counts in this process: operators need target states even if the store is down. */
 export function createAdminRate(): CountAdmin {
   const windows = new LRUCache<string, { readonly until: number; sent: number }>({ max: MAX_OPERATORS });
   return ({ userId, keyId }) => {
