@@ -190,7 +190,7 @@ function destinationOf({ call: { operation, targets, request } }: { readonly cal
   return { operation, targets, requested: model };
 }
 
-/** Checks the caller of a stored response as any call is checked: models of its key, limits, plan. */
+/** Checks the caller of a stored response like every other call: models of its key, limits, plan. */
 async function checkAgain(
   deps: CallDeps,
   { requestId, session, trace }: RequestState,
