@@ -7,7 +7,7 @@ const ALL = [
 ];
 
 /** Highest share of comment sentences that begin with a relative clause, in percent. It only falls; the aim is 5. */
-const MOST_CLAUSES = 9.1;
+const MOST_CLAUSES = 2;
 /** Highest share in a folder whose comments are plain. */
 const MOST_IN_PLAIN = 5;
 /** Folders whose comments are plain. Every folder belongs here in the end. */
