@@ -1,60 +1,60 @@
 import type { RouteContext } from './route.ts';
 
-/** Who changed something, and from where. */
+/** Author of a change. */
 export interface AuditActor {
-  /** `console`: a person who signed in with a browser; `file`: whoever changed the configuration file, by a watch or a signal. */
+  /** `console`: a person signed in with a browser; `file`: a change of the configuration file, by a watch or a signal. */
   readonly via: 'api' | 'cli' | 'console' | 'file';
-  /** The user of the key or token; on the command line the name of the system's user. */
+  /** User of the key or token; on the command line, the name of the system's user. */
   readonly userId?: string;
-  /** The public id of the key. */
+  /** Public id of the key. */
   readonly keyId?: string;
   readonly address?: string;
 }
 
-/** A change that an operator made. What it shows holds no secret: neither a key nor a hash of one. */
+/** Change that an operator made. Contains no secrets: neither keys nor hashes of keys. */
 export interface AuditChange {
   readonly actor: AuditActor;
-  /** What was done, as `key.block`. */
+  /** Action, such as `key.block`. */
   readonly action: string;
-  /** What it was done to, such as `tg_Q0sdw7kGLtpz` or `u_42`. */
+  /** Changed object, such as `tg_Q0sdw7kGLtpz` or `u_42`. */
   readonly subject: string;
-  /** How it was before; absent for what was made. */
+  /** State before the change; absent for created objects. */
   readonly before?: object;
-  /** How it is since; absent for what was removed. */
+  /** State after the change; absent for deleted objects. */
   readonly after?: object;
 }
 
-/** A change as it was written down. */
+/** Entry of the audit log. */
 export interface AuditEntry extends AuditChange {
-  /** Unique, and in the order of time. */
+  /** Unique and ordered by time. */
   readonly id: string;
   /** Unix milliseconds. */
   readonly at: number;
 }
 
-/** Which entries are wanted, newest first; what is absent does not narrow. */
+/** Filter for entries, newest first. Absent fields do not filter. */
 export interface AuditQuery {
-  /** Unix milliseconds; half-open: `from` is in it, `to` is not. */
+  /** Unix milliseconds; half-open: `from` is included, `to` is excluded. */
   readonly from?: number;
   readonly to?: number;
   readonly subject?: string;
-  /** A user, the id of a key, or `api`, `cli`, `console`, `file`. */
+  /** User, id of a key, or `api`, `cli`, `console`, `file`. */
   readonly actor?: string;
-  /** An action such as `key.block`, or all that begin with a word: `key`. */
+  /** Action such as `key.block`, or a prefix: `key` matches all actions on keys. */
   readonly action?: string;
   /** 1 to 1000. */
   readonly limit: number;
-  /** `next` of the page before. */
+  /** `next` of the previous page. */
   readonly after?: string;
 }
 
 export interface AuditPage {
   readonly entries: readonly AuditEntry[];
-  /** Where the next page begins; absent on the last one. A page that is not full may have one: the search is bounded. */
+  /** Cursor of the next page; absent on the last page. A page with fewer entries may have one: the search is bounded. */
   readonly next?: string;
 }
 
-/** Who makes a request, for the audit log. */
+/** Returns the caller of a route, for the audit log. */
 export function auditActor(ctx: { readonly state: Pick<RouteContext['state'], 'principal' | 'ip'> }): AuditActor {
   const { principal, ip } = ctx.state;
   const { credential, userId, keyId } = principal;

@@ -1,30 +1,30 @@
-/** How often a budget begins anew. */
+/** Period after which a budget resets. */
 export type BudgetPeriod = 'total' | 'hour' | 'day' | 'week' | 'month';
 
 export type Weekday = 'sunday' | 'monday' | 'tuesday' | 'wednesday' | 'thursday' | 'friday' | 'saturday';
 
-/** What a call must be for a budget to count it: all that is named. */
+/** Filters of a budget. A call counts if it matches all of them. */
 export interface BudgetFilter {
   readonly user?: string;
-  /** The public id of an API key; those that replace it count as the same. */
+  /** Public id of an API key; includes the keys that replace it. */
   readonly key?: string;
   /** `name=value`. */
   readonly tag?: string;
   readonly plan?: string;
   readonly provider?: string;
-  /** A model as its provider knows it; with `*` at its end, all that begin so. */
+  /** Model as its provider names it; a `*` at the end makes it a prefix. */
   readonly model?: string;
 }
 
-/** What may be spent in each calendar period. Amounts are whole nano-dollars. */
+/** Spending limit per calendar period. Amounts are whole nano-dollars. */
 export interface BudgetRule extends BudgetFilter {
   readonly name: string;
   readonly amount: number;
   readonly every: BudgetPeriod;
-  /** An IANA name. */
+  /** IANA time zone. */
   readonly timezone: string;
-  /** The first day of a week (monday unless set), or of a month (1 unless set; at most 28, which every month has). */
+  /** First day of a week (default: monday) or of a month (default: 1; at most 28, which every month has). */
   readonly startsOn?: Weekday | number;
-  /** From how much on it is warned of. */
+  /** Amount that triggers a warning. */
   readonly soft?: number;
 }

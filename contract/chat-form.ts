@@ -3,23 +3,23 @@ import { GatewayError } from './errors.ts';
 import { copyFacts, factsOf } from './facts.ts';
 import { isObject, type JsonObject, readObject } from './json.ts';
 
-/** The normal form of a value: nulls of its fields are absent, and what is listed here. */
+/** Normal form of a value: its null fields are absent, and the fields listed here. */
 interface Form {
-  /** Fields that are absent where they hold an empty list. */
+  /** Fields that are removed if they hold an empty list. */
   readonly lists?: readonly string[];
-  /** Fields whose null has a meaning of its own. */
+  /** Fields in which null has its own meaning. */
   readonly nulls?: readonly string[];
-  /** Fields that are looked through too; all others stay as they are: schemas, arguments, `metadata`. */
+  /** Fields that are normalized too. All others stay unchanged: schemas, arguments, `metadata`. */
   readonly fields?: Readonly<Record<string, Form>>;
   /** Items of a list. */
   readonly items?: Form;
-  /** Adds fields that clients omit; returns the same object where none is missing. */
+  /** Adds fields that clients omit; returns the same object if none is missing. */
   readonly fill?: (value: JsonObject) => JsonObject;
 }
 
 const PLAIN: Form = Object.freeze({});
 
-/** A call or tool of a client that omits `type`: it is a function. */
+/** Default for calls and tools of clients that omit `type`. */
 const FUNCTION: Form = Object.freeze({
   fields: { function: PLAIN },
   fill: (value) => ('type' in value || !('function' in value) ? value : { ...value, type: 'function' }),
@@ -36,7 +36,7 @@ const MESSAGE: Form = Object.freeze({
   fill: withContent,
 } satisfies Form);
 
-/** Fields of a request but the lists of messages and tools. */
+/** Request fields, except the lists of messages and tools. */
 const CHAT_FIELDS = Object.freeze({
   audio: PLAIN,
   functions: { items: PLAIN },
@@ -46,7 +46,7 @@ const CHAT_FIELDS = Object.freeze({
   web_search_options: PLAIN,
 } satisfies Form['fields']);
 
-/** The table of empty lists and nulls, with the lists that the walk over the request found loose. */
+/** Returns the form for a request; lists are normalized only if the walk over the request marked them as loose. */
 function chatForm(hasLooseMessages: boolean, hasLooseTools: boolean): Form {
   const fields: Record<string, Form> = { ...CHAT_FIELDS };
   if (hasLooseMessages) fields['messages'] = { items: MESSAGE };
@@ -54,18 +54,18 @@ function chatForm(hasLooseMessages: boolean, hasLooseTools: boolean): Form {
   return { lists: ['functions', 'stop', 'tools'], fields };
 }
 
-/** Of almost all requests. */
+/** Form of almost all requests. */
 const PLAIN_CHAT = chatForm(false, false);
 
-/** The fields that say something about a list, which vendors refuse without it. */
+/** Fields that refer to a list. Vendors reject them without it. */
 const ABOUT: Readonly<Record<'tools' | 'functions', readonly string[]>> = Object.freeze({
   tools: ['tool_choice', 'parallel_tool_calls'],
   functions: ['function_call'],
 });
 
 /**
- * Returns a request in its normal form: without empty lists and without nulls that mean "not set". The same object where nothing changes.
- * Throws `invalid_request` for a forced choice of a tool where there is none.
+ * Returns a request in its normal form: without empty lists and without nulls that mean "not set". Returns the same object if
+ * nothing changes. Throws `invalid_request` for a forced tool choice without tools.
  */
 export function normalChat(request: ChatRequest): ChatRequest {
   const { hasLooseMessages, hasLooseTools } = factsOf(request);
@@ -74,7 +74,7 @@ export function normalChat(request: ChatRequest): ChatRequest {
   if (!('tools' in cleared) && !('functions' in cleared)) {
     if (isForced(cleared['tool_choice'])) throw noTools('tool_choice');
     if (isForced(cleared['function_call'])) throw noTools('function_call');
-    // Only beside a list that was empty: without any list the vendor judges.
+    // Only for a list that was empty: without any list, the vendor decides.
     if ('tools' in request) cleared = without(cleared, ABOUT.tools);
     if ('functions' in request) cleared = without(cleared, ABOUT.functions);
   }
@@ -89,7 +89,7 @@ export function normalChat(request: ChatRequest): ChatRequest {
   return normal;
 }
 
-/** Clears a value by its form. What it makes is frozen, as requests are. */
+/** Normalizes a value by its form. New objects are frozen, as requests are. */
 function clear<T>(value: T, form: Form): T {
   if (Array.isArray(value)) {
     const { items } = form;
@@ -118,7 +118,7 @@ function clear<T>(value: T, form: Form): T {
   return filled === value ? value : (Object.freeze(filled) as T);
 }
 
-/** A message with content: an assistant may have none beside its calls, and everybody else may say nothing. */
+/** Adds content to a message. An assistant message may have only calls; all other roles may have empty content. */
 function withContent(message: JsonObject): JsonObject {
   const { role, content, tool_calls: calls } = message;
   const isResult = role === 'tool' || role === 'function';
@@ -128,7 +128,7 @@ function withContent(message: JsonObject): JsonObject {
   return { ...message, content: isSilent ? null : '' };
 }
 
-/** Whether a choice of a tool demands a call. */
+/** Returns whether a tool choice requires a call. */
 function isForced(choice: unknown): boolean {
   if (typeof choice === 'string') return choice !== 'auto' && choice !== 'none';
   const { mode } = readObject(readObject(choice)['allowed_tools']);
@@ -139,7 +139,7 @@ function noTools(param: string): GatewayError {
   const list = param === 'tool_choice' ? 'tools' : 'functions';
   return new GatewayError(
     'invalid_request',
-    `\`${param}\` demands a call, but the request has no \`${list}\`. Send \`${list}\`, or omit \`${param}\`.`,
+    `\`${param}\` requires a tool call, but the request has no \`${list}\`. Send \`${list}\` or remove \`${param}\`.`,
     { param },
   );
 }

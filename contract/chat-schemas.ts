@@ -1,14 +1,14 @@
 import type { Schema } from './json.ts';
 
 /**
- * The request schemas of the OpenAI surface: types and ranges of spec 2.1, open to fields that vendors add. They take what clients
- * are known to send beside the canonical form: null for "not set", `functions` for tools, calls and tools without `type`, 0 or −1
+ * Request schemas of the OpenAI surface: types and ranges of spec 2.1, open to fields that vendors add. They accept known
+ * deviations of clients from the canonical form: null for "not set", `functions` for tools, calls and tools without `type`, 0 or −1
  * for "no limit". Codecs get the canonical form; `plugins/formats/kit/lenient-chat.ts` makes it.
  */
 
 const nullable = (type: string, rest: Schema = {}): Schema => ({ type: [type, 'null'], ...rest });
 
-/** The most messages of a request and parts of a message: vendors' documented limits, the same in every format. */
+/** Maximum number of messages per request and of parts per message: the documented limits of vendors, the same in every format. */
 export const MAX_MESSAGES = 100_000;
 export const MAX_PARTS = 2048;
 
@@ -19,7 +19,7 @@ export const CONTENT_PART: Schema = {
   properties: {
     type: { type: 'string', minLength: 1, maxLength: 64 },
     text: { type: 'string' },
-    // The address alone, as Mistral's clients say it, is made an object where it is read.
+    // A plain URL, as Mistral's clients send it, is converted to an object when it is read.
     image_url: {
       type: ['object', 'string'],
       minLength: 1,
@@ -47,13 +47,13 @@ const toolCall: Schema = {
   },
 };
 
-/** A piece of a model's reasoning that came back. */
+/** Piece of a model's reasoning, returned by the client. */
 const reasoningDetail: Schema = {
   type: 'object',
   properties: { text: nullable('string'), data: nullable('string'), signature: nullable('string') },
 };
 
-/** What an assistant may have said in place of words. */
+/** Alternatives to content in assistant messages. */
 const CALLS = [{ required: ['tool_calls'] }, { required: ['function_call'] }];
 
 const ofRole = (role: string, then: Schema): Schema => ({
@@ -63,7 +63,7 @@ const ofRole = (role: string, then: Schema): Schema => ({
 
 const WITH_CONTENT: Schema = { required: ['content'], properties: { content: { type: ['string', 'array'] } } };
 
-/** An assistant may have said nothing but calls, a tool may have answered nothing; everybody else has content. */
+/** Content rules by role. Assistant messages may have only calls, tool messages may be empty, and all others need content. */
 const BY_ROLE: Schema = {
   allOf: [
     { if: { not: { properties: { role: { enum: ['assistant', 'tool', 'function'] } } } }, then: WITH_CONTENT },
@@ -96,7 +96,7 @@ export const CHAT_MESSAGE: Schema = {
     order: nullable('array', { items: { type: 'string', maxLength: 64 }, maxItems: 4096 }),
     is_error: nullable('boolean'),
   },
-  // The usual messages come first: each condition that does not hold costs the validator an object for its error.
+  // Common messages come first: each failed condition costs the validator an error object.
   if: {
     required: ['role', 'content'],
     properties: {
@@ -132,10 +132,10 @@ const tool: Schema = {
   then: { required: ['function'] },
 };
 
-/** More output than any model writes; with it, and `n` at its most, no sum of tokens or money overflows. */
+/** Larger than the output limit of any model. With it and the largest `n`, no sum of tokens or money overflows. */
 const MAX_TOKENS = 2_147_483_647;
 const limit = nullable('integer', { minimum: -1, maximum: MAX_TOKENS });
-/** A 64-bit number, as far as JSON's numbers tell. */
+/** Limit of a 64-bit number, within the precision of JSON numbers. */
 const MAX_SEED = 2 ** 63;
 
 export const CHAT_REQUEST: Schema & { readonly $id: string } = Object.freeze({
@@ -188,7 +188,7 @@ export const CHAT_REQUEST: Schema & { readonly $id: string } = Object.freeze({
       then: { required: ['json_schema'], properties: { json_schema: { type: 'object' } } },
     },
     reasoning_effort: nullable('string', { maxLength: 32 }),
-    // Carried as they are, to vendors that have them.
+    // Passed unchanged to vendors that support them.
     audio: {},
     metadata: {},
     modalities: {},

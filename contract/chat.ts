@@ -1,8 +1,8 @@
 /**
- * The canonical shape of a model call: OpenAI's chat completions, open to unknown fields. Formats and vendors
- * translate to and from this one shape, so they add up instead of multiplying.
+ * Canonical shape of a model call: OpenAI's chat completions, open to unknown fields. All formats and vendors translate to and from
+ * this one shape, so translators add up instead of multiplying.
  *
- * Source: https://platform.openai.com/docs/api-reference/chat (names stay snake_case: they are the wire's).
+ * Source: https://platform.openai.com/docs/api-reference/chat (names stay in snake_case, as on the wire).
  */
 
 /** `function` is the old form of `tool`: it is accepted, and codecs get tools. */
@@ -20,7 +20,7 @@ export interface ImagePart {
   readonly [field: string]: unknown;
 }
 
-/** A part of a message; others (audio, say) pass as they are. */
+/** Part of a message. Other types, such as audio, pass unchanged. */
 export type ContentPart =
   | TextPart
   | ImagePart
@@ -42,7 +42,7 @@ export interface ChatMessage extends MessageExtensions {
   readonly tool_calls?: readonly ToolCall[];
   readonly tool_call_id?: string;
   readonly refusal?: string | null;
-  /** The model's visible thinking; vendors that want it back get it back. */
+  /** Visible reasoning of the model, returned to vendors that require it. */
   readonly reasoning_content?: string | null;
   readonly [field: string]: unknown;
 }
@@ -106,33 +106,33 @@ export interface ChatRequest {
   readonly response_format?: ResponseFormat;
   readonly reasoning_effort?: string | null;
   readonly cache_control?: CacheControl | null;
-  /** Unknown top-level fields by the dialect that they came by; codecs of that dialect merge them. */
+  /** Unknown top-level fields by dialect; codecs of that dialect merge them. */
   readonly dialect_fields?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   /**
-   * For `prepare` hooks alone: texts of the caller's own body that no other field has, where they stand in it. A vendor that speaks the
-   * caller's format gets them; where a hook changes or removes this field, the request is translated and they are not sent.
+   * Texts of the caller's body that no other field contains, at their original paths. Only `prepare` hooks receive them. A vendor
+   * that speaks the caller's format receives them. If a hook changes or removes this field, the request is translated without them.
    */
   readonly native_texts?: unknown;
   readonly [field: string]: unknown;
 }
 
 /**
- * Token counts in OpenAI's arithmetic whatever the vendor's is: `prompt_tokens` includes cached ones,
- * `completion_tokens` includes reasoning.
+ * Token counts as OpenAI counts them, for all vendors: `prompt_tokens` includes cached tokens, `completion_tokens` includes
+ * reasoning.
  */
 export interface Usage {
   readonly prompt_tokens: number;
   readonly completion_tokens: number;
   readonly total_tokens: number;
-  /** The vendor's own figure of what the call cost, in US dollars; it wins over price tables. */
+  /** Cost of the call in US dollars as reported by the vendor; overrides price tables. */
   readonly cost?: number;
   readonly prompt_tokens_details?: {
     readonly cached_tokens?: number;
     readonly cache_write_tokens?: number;
-    /** Those of `cache_write_tokens` that were written for an hour. */
+    /** Part of `cache_write_tokens` with a lifetime of one hour. */
     readonly cache_write_1h_tokens?: number;
     readonly audio_tokens?: number;
-    /** Those of `audio_tokens` that were cached. */
+    /** Part of `audio_tokens` read from a cache. */
     readonly cached_audio_tokens?: number;
     readonly image_tokens?: number;
     readonly [field: string]: unknown;
@@ -143,13 +143,13 @@ export interface Usage {
     readonly image_tokens?: number;
     readonly [field: string]: unknown;
   };
-  /** What was used beside tokens, by the names that `fees` of prices have, such as `web_search_requests`. */
+  /** Usage other than tokens, by the names of `fees` in prices, such as `web_search_requests`. */
   readonly units?: Readonly<Record<string, number>>;
-  /** The service tier that served the call, where the response does not say it in OpenAI's way. */
+  /** Service tier that served the call, if the response does not contain it in OpenAI's form. */
   readonly service_tier?: string;
-  /** The region that served the call, where that has a price. */
+  /** Region that served the call, if regions have prices. */
   readonly inference_geo?: string;
-  /** Each model's part that is charged, where those are not the counts above: several served the call, or none is. */
+  /** Billed usage per model, if it differs from the counts above: several models served the call, or none is charged. */
   readonly by_model?: readonly (Usage & { readonly model: string })[];
   readonly [field: string]: unknown;
 }
@@ -198,7 +198,7 @@ export interface ChatDelta {
   readonly content?: string | null;
   readonly refusal?: string | null;
   readonly reasoning_content?: string;
-  /** Each whole, in the chunk that ends its block. */
+  /** Complete details, in the chunk that ends their block. */
   readonly reasoning_details?: readonly ReasoningDetail[];
   readonly annotations?: readonly Readonly<Record<string, unknown>>[];
   readonly tool_calls?: readonly ToolCallDelta[];
@@ -226,11 +226,11 @@ export interface ChatChunk {
 }
 
 /**
- * What the canonical shape has beside OpenAI's chat completions, so that the formats of other vendors and clients lose nothing. A codec or
- * dialect that does not know a field leaves it out; null is absent.
+ * Fields of the canonical shape in addition to OpenAI's chat completions, so that formats of other vendors and clients lose
+ * nothing. Codecs and dialects ignore unknown fields; null means absent.
  */
 
-/** A document: its content as a data URL or in base64, or where it is. */
+/** Document, with its content as a data URL, in base64, or as a URL. */
 export interface FilePart {
   readonly type: 'file';
   readonly file: {
@@ -240,13 +240,13 @@ export interface FilePart {
     readonly file_url?: string;
     readonly [field: string]: unknown;
   };
-  /** What the caller says about the document. */
+  /** The caller's description of the document. */
   readonly context?: string;
   readonly citations?: { readonly enabled?: boolean };
   readonly [field: string]: unknown;
 }
 
-/** A block, tool or item of a dialect that nobody here understands: written back by codecs and dialects of that name only. */
+/** Block, tool or item that only its dialect understands. Only codecs and dialects of that name write it back. */
 export interface OpaquePart {
   readonly type: 'opaque';
   readonly dialect: string;
@@ -254,48 +254,48 @@ export interface OpaquePart {
   readonly [field: string]: unknown;
 }
 
-/** One piece of a model's reasoning, as its maker needs it back. */
+/** Piece of a model's reasoning, in the form that its vendor requires back. */
 export interface ReasoningDetail {
   readonly kind: 'text' | 'summary' | 'encrypted';
   readonly text?: string;
-  /** Of `encrypted`: sealed while it is outside. */
+  /** For `encrypted`: sealed while a client holds it. */
   readonly data?: string;
   readonly signature?: string;
-  /** Whose format it is: `anthropic`, `responses`, `gemini`, `none`. Nobody else gets it. */
+  /** Format: `anthropic`, `responses`, `gemini`, `none`. Only vendors of that format receive it. */
   readonly format: string;
   readonly id?: string;
   readonly [field: string]: unknown;
 }
 
-/** How a vendor's cache shall keep what ends here. */
+/** Cache instruction of a vendor for the prefix that ends here. */
 export interface CacheControl {
   readonly type: string;
   readonly ttl?: string;
   readonly [field: string]: unknown;
 }
 
-/** The fields of a message. */
+/** Additional fields of a message. */
 export interface MessageExtensions {
   /**
-   * The true order of the blocks of a message: `['reasoning:0', 'content:0', 'tool:0']`, indices into `reasoning_details`, the parts
-   * of `content` (a text is its only part) and `tool_calls`. Absent: reasoning, content, tools.
+   * Order of the blocks of a message: `['reasoning:0', 'content:0', 'tool:0']`, with indices into `reasoning_details`, the parts of
+   * `content` (a text is its only part) and `tool_calls`. Default: reasoning, content, tools.
    */
   readonly order?: readonly string[];
   readonly reasoning_details?: readonly ReasoningDetail[];
-  /** `url_citation` and `file_citation` as OpenAI has them; others as `{type: 'opaque', …}`. */
+  /** `url_citation` and `file_citation` in OpenAI's form; others as `{type: 'opaque', …}`. */
   readonly annotations?: readonly Readonly<Record<string, unknown>>[];
-  /** Of a tool message: whether the tool failed. */
+  /** Tool messages only: true if the tool failed. */
   readonly is_error?: boolean;
   readonly cache_control?: CacheControl | null;
-  /** Unknown fields by the dialect that they came by. */
+  /** Unknown fields by dialect. */
   readonly dialect_fields?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }
 
-/** Why a model stopped, in the words of its vendor. */
+/** Finish reason as the vendor reported it. */
 export interface NativeFinish {
   readonly native?: string;
-  /** Which of the request's stop sequences it was. */
+  /** Stop sequence of the request that matched. */
   readonly stop_sequence?: string;
-  /** Whether no finish reason says what `native` says: the answer was kept and counts as incomplete. */
+  /** True if no standard finish reason corresponds to `native`; the response was accepted and counts as incomplete. */
   readonly unmapped?: true;
 }

@@ -7,10 +7,10 @@ import type { Plan, Validate } from './plugin.ts';
 import { childPointer, type ProblemAt } from './pointers.ts';
 import { parseUsd, refuseTag, type TagRules, tagName } from './units.ts';
 
-/** What core's part of a configuration says of budgets; its values may be of any shape when it has other problems. */
+/** Budget-related part of core's configuration; values may have any shape if other parts are invalid. */
 type Referring = Partial<Readonly<Record<'budgets' | 'plans' | 'billing' | 'tags', unknown>>>;
 
-/** Budgets that name what is not there, count under one name twice, or could never be counted. */
+/** Finds budgets that refer to missing objects, share a name, or can never count a call. */
 export function checkBudgets(
   { budgets, plans, billing, tags }: Referring,
   providers: readonly string[],
@@ -26,11 +26,11 @@ export function checkBudgets(
   const problems = lists.flatMap(([pointer, list]) => checkBudgetList(pointer, list, names));
   const first = lists.find(([, list]) => Array.isArray(list) && list.length > 0);
   if (billing !== 'off' || !first) return problems;
-  const hint = 'Write billing: track, or enforce where balances count too.';
+  const hint = 'Set billing: track, or enforce to check balances too.';
   return [...problems, { pointer: first[0], message: 'are not counted with "billing: off"', hint }];
 }
 
-/** The tags of a configuration; undefined for what its schema refuses, which is reported already. */
+/** Returns the tags of a configuration; undefined if invalid, which the schema reports. */
 function readRules(tags: unknown): TagRules | undefined {
   if (tags === undefined) return {};
   return isObject(tags) && Object.values(tags).every(isValues) ? (tags as TagRules) : undefined;
@@ -40,13 +40,13 @@ function isValues(values: unknown): boolean {
   return values === '*' || (Array.isArray(values) && values.every((value) => typeof value === 'string'));
 }
 
-/** The same of one list of budgets, whose place `pointer` is. */
+/** Checks one list of budgets at `pointer`. */
 function checkBudgetList(pointer: string, list: unknown, names: BudgetNames): readonly ProblemAt[] {
   if (!Array.isArray(list)) return [];
   const known = new Set<string>();
   return list.flatMap((each: unknown, at): readonly ProblemAt[] => {
     const place = childPointer(pointer, at);
-    // What its schema refuses is reported already.
+    // Invalid budgets are reported by the schema.
     if (!isBudget(each)) return [];
     const problems = checkBudget(each, names).map(({ path, ...problem }) => ({ pointer: place + path, ...problem }));
     if (problems.length > 0) return problems;
@@ -55,8 +55,8 @@ function checkBudgetList(pointer: string, list: unknown, names: BudgetNames): re
       known.add(name);
       return [];
     }
-    const message = `is the second budget named "${name}": what is spent is counted by name`;
-    return [{ pointer: `${place}/name`, message, hint: 'Give it a "name" of its own.' }];
+    const message = `is a duplicate of the budget "${name}"; spend is counted by name`;
+    return [{ pointer: `${place}/name`, message, hint: 'Set a unique "name".' }];
   });
 }
 
@@ -73,32 +73,32 @@ function isBudget(value: unknown): value is BudgetValues {
   );
 }
 
-/** What a budget may refer to. */
+/** Names that a budget may refer to. */
 interface BudgetNames {
   readonly plans: readonly string[];
   readonly providers: readonly string[];
-  /** What calls may be booked under; default: any tag. */
+  /** Allowed tags of calls; default: any tag. */
   readonly tags?: TagRules | undefined;
 }
 
-/** A mistake in a budget: where in it, what is wrong and what to do. */
+/** Problem of a budget: its path, the error and the fix. */
 interface BudgetProblem {
   /** A JSON pointer. */
   readonly path: string;
-  /** The end of a sentence that begins with the place. */
+  /** End of a sentence that begins with the path. */
   readonly message: string;
   readonly hint: string;
 }
 
-/** What is wrong with a budget that its schema takes. */
+/** Finds problems of a budget that matches its schema. */
 export function checkBudget(budget: BudgetValues, names: BudgetNames): readonly BudgetProblem[] {
   const { timezone, tag } = budget;
   const problems: BudgetProblem[] = [...checkAmounts(budget), ...checkStart(budget)];
   if (!isTimeZone(timezone))
     problems.push({
       path: '/timezone',
-      message: 'is no time zone',
-      hint: 'Write an IANA name such as Europe/Berlin, America/New_York or UTC.',
+      message: 'is not a time zone',
+      hint: 'Use an IANA name such as Europe/Berlin, America/New_York or UTC.',
     });
   if (tag !== undefined) problems.push(...checkTag(tag, names.tags));
   for (const [field, known] of [
@@ -116,24 +116,25 @@ export function checkBudget(budget: BudgetValues, names: BudgetNames): readonly 
   return problems;
 }
 
-/** A tag that no call can carry would limit nothing. */
+/** Reports tags that no call can carry: they would limit nothing. */
 function checkTag(tag: string, rules: TagRules | undefined): readonly BudgetProblem[] {
   const path = '/tag';
-  if (!/^[^=\s]+=\S/.test(tag)) return [{ path, message: 'is no tag', hint: 'Write name=value, such as team=search.' }];
+  if (!/^[^=\s]+=\S/.test(tag))
+    return [{ path, message: 'is not a tag', hint: 'Use name=value, such as team=search.' }];
   if (!rules || refuseTag(tag, rules) === undefined) return [];
   const name = tagName(tag);
   const values = Object.hasOwn(rules, name) ? rules[name] : undefined;
   if (values === '*')
     return [
       {
-        ...{ path, message: 'has a value that no tag can have' },
+        ...{ path, message: 'has an invalid tag value' },
         hint: 'Use 1 to 64 letters, digits, spaces and . _ : / @ + -, and begin with a letter or digit.',
       },
     ];
   const known = values ? values.map((value) => `${name}=${value}`) : Object.keys(rules);
-  const none = 'There are none: list it under "tags".';
+  const none = 'No tags are configured. Add it to "tags".';
   const hint = known.length === 0 ? none : (didYouMean(values ? tag : name, known) ?? listOf(known));
-  return [{ path, message: 'names a tag that "tags" of the configuration does not have', hint }];
+  return [{ path, message: 'refers to a tag that is not in "tags" of the configuration', hint }];
 }
 
 function listOf(known: readonly string[]): string {
@@ -151,8 +152,8 @@ function checkAmounts({ amount_usd, soft_usd }: BudgetValues): readonly BudgetPr
   if (soft !== undefined && soft > amount)
     problems.push({
       path: '/soft_usd',
-      message: 'is more than "amount_usd", so nobody would be warned',
-      hint: 'Write less than "amount_usd".',
+      message: 'exceeds "amount_usd", so it would never warn',
+      hint: 'Use less than "amount_usd".',
     });
   return problems;
 }
@@ -166,14 +167,12 @@ function checkStart({ every, starts_on }: BudgetValues): readonly BudgetProblem[
   }
   if (every === 'month') {
     if (typeof starts_on === 'number' && starts_on >= 1 && starts_on <= 28) return [];
-    return [{ path, message: 'must be a day that every month has', hint: 'Write a number from 1 to 28.' }];
+    return [{ path, message: 'must be a day from 1 to 28', hint: 'Use a number from 1 to 28.' }];
   }
-  return [
-    { path, message: `means nothing with "every: ${every}"`, hint: 'Leave it out, or write every: week or month.' },
-  ];
+  return [{ path, message: `has no effect with "every: ${every}"`, hint: 'Remove it, or set every: week or month.' }];
 }
 
-/** Not a number for a text that is no amount. */
+/** Returns NaN for an invalid amount. */
 function readAmount(amount: string | number): number {
   try {
     return parseUsd(amount);
@@ -182,13 +181,15 @@ function readAmount(amount: string | number): number {
   }
 }
 
-/** A plan that an operator puts at run time, held to the schema of those in the file; throws `invalid_request` naming the field. */
-/** `validate` is that of the gateway (`api.operators.validate`). */
+/**
+ * Validates a plan that an operator writes at run time against the schema of configured plans. `validate` is that of the gateway
+ * (`api.operators.validate`). Throws `invalid_request` with the name of the field.
+ */
 export function readPlan(value: unknown, validate: Validate): Plan {
-  if (!isObject(value)) throw new GatewayError('invalid_request', 'A plan is an object, such as {"rpm": 60}.');
+  if (!isObject(value)) throw new GatewayError('invalid_request', 'A plan must be an object, such as {"rpm": 60}.');
   const plan = structuredClone(value) as PlanValues;
   const found = validate(plan, PLAN_SCHEMA);
-  // Which providers there are is not known here.
+  // The names of providers are unknown here.
   const providers = (plan.budgets ?? []).flatMap(({ provider }) => provider ?? []);
   const [problem] = found.length > 0 ? found : checkBudgetList('/budgets', plan.budgets, { plans: [], providers });
   if (!problem) return planOf(plan);
@@ -199,7 +200,7 @@ export function readPlan(value: unknown, validate: Validate): Plan {
   });
 }
 
-/** A checked plan as the gateway counts it. */
+/** Converts a validated plan to the gateway's form. */
 export function planOf({ budgets, ...plan }: PlanValues): Plan {
   return { ...(plan as Plan), ...(budgets && { budgets: budgets.map(readBudget) }) };
 }

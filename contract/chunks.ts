@@ -1,19 +1,19 @@
 import type { ChatChunk, ChatDelta, FinishReason, Usage } from './chat.ts';
 import type { CodecCall } from './provider.ts';
 
-/** What every chunk of one stream repeats. */
+/** Fields that every chunk of a stream repeats. */
 export interface ChunkHead {
   readonly id: string;
   readonly model: string;
   readonly created: number;
 }
 
-/** The head of a stream whose vendor has told nothing yet. */
+/** Returns the head of a stream before the first event of the vendor. */
 export function chunkHead(call: CodecCall): ChunkHead {
   return { id: call.id, model: call.model, created: call.created };
 }
 
-/** A chunk with one choice. */
+/** Creates a chunk with one choice. */
 export function deltaChunk(
   head: ChunkHead,
   delta: ChatDelta,
@@ -29,7 +29,7 @@ export function deltaChunk(
   };
 }
 
-/** What a stream has used, with what a later event says of it: counts are of all so far, and never fall. */
+/** Merges usage with that of a later event: counts are totals so far and never decrease. */
 export function laterUsage(before: Usage | undefined, now: Usage): Usage {
   if (!before || (now.prompt_tokens >= before.prompt_tokens && now.completion_tokens >= before.completion_tokens))
     return before?.units && !now.units ? { ...now, units: before.units } : now;
@@ -46,7 +46,7 @@ export function laterUsage(before: Usage | undefined, now: Usage): Usage {
   };
 }
 
-/** The chunk that ends a stream's counting: no choices, the whole call's usage. */
+/** Creates the final usage chunk of a stream: no choices, usage of the whole call. */
 export function usageChunk(head: ChunkHead, usage: Usage): ChatChunk {
   return { id: head.id, object: 'chat.completion.chunk', created: head.created, model: head.model, choices: [], usage };
 }

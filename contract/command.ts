@@ -1,54 +1,54 @@
 import type { AuditActor } from './audit.ts';
 
-/** One option or argument of a command, as data: help, parsing and types come from it. */
+/** Option or argument of a command, as data for help, parsing and types. */
 export interface CommandOption {
-  /** commander's form: `--user <id>`, `--expires <duration>`, `--force`. */
+  /** Syntax of commander: `--user <id>`, `--expires <duration>`, `--force`. */
   readonly flags: string;
   readonly summary: string;
   readonly required?: boolean;
 }
 
-/** A command of `tollgate`: it has subcommands, or runs itself. */
+/** Command of `tollgate`: it has subcommands or runs itself. */
 export interface Command extends Partial<Omit<Subcommand, 'name' | 'summary'>> {
   readonly name: string;
   readonly summary: string;
   readonly subcommands?: readonly Subcommand[];
-  /** False for commands that read only or call models: they also run on a store that ends with its process. True unless set. */
+  /** False for commands that only read or call models: they also run on an in-memory store. Default: true. */
   readonly changesStore?: boolean;
 }
 
 export interface Subcommand {
   readonly name: string;
   readonly summary: string;
-  /** commander's form: `<id>`, `[amount]`, `[text...]`, in order. */
+  /** Syntax of commander: `<id>`, `[amount]`, `[text...]`, in order. */
   readonly args?: readonly { readonly name: string; readonly summary: string }[];
   readonly options?: readonly CommandOption[];
-  /** What it resolves with, if that is a number, is the exit code of the program: 4 where what it checked does not hold. */
+  /** Resolves with an optional exit code: 4 for a failed check. */
   run(input: CommandInput): Promise<void> | Promise<number>;
 }
 
 export interface CommandInput {
-  /** Who runs the command, for the audit log. */
+  /** User of the command, for the audit log. */
   readonly actor: AuditActor;
   readonly args: readonly string[];
-  /** By the long flag's name in camelCase. */
+  /** Options by the long flag's name in camelCase. */
   readonly options: Readonly<Record<string, string | boolean | undefined>>;
   readonly io: CommandIo;
   /** Fires on Ctrl-C. */
   readonly signal: AbortSignal;
 }
 
-/** stdout is data, stderr is talk. With `--json` `result` prints its value, else the text made of it. */
+/** Output of a command: data on stdout, messages on stderr. With `--json`, `result` prints its value, else the text. */
 export interface CommandIo {
   readonly json: boolean;
-  /** Whether stdout is a terminal, which cannot show bytes. */
+  /** True if stdout is a terminal, which cannot show bytes. */
   readonly isTerminal: boolean;
   result(value: unknown, text: string): void;
-  /** Columns of text for `result`: two spaces apart, for terminals and `grep`. */
+  /** Formats columns of text for `result`, two spaces apart, for terminals and `grep`. */
   table(head: readonly string[], rows: readonly (readonly string[])[]): string;
   note(text: string): void;
-  /** Data for stdout as it is, such as sound. */
+  /** Writes raw data to stdout, such as sound. */
   write(bytes: Uint8Array | string): void;
-  /** All of stdin, as text. */
+  /** Reads all of stdin as text. */
   read(): Promise<string>;
 }

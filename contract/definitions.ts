@@ -1,8 +1,8 @@
 /**
- * What plugins may register, as data: the members of each definition and the values of those that have few. TypeScript holds each
- * table to its type both ways: a member or a value that only one of the two has does not compile. At run time a definition is
- * checked against its table, so that what a plugin in JavaScript misspells is refused at the start.
- * `docs/decisions/definitions.md` says why these are tables and no JSON Schemas.
+ * Definitions that plugins may register, as data: their members and, for small unions, the values. TypeScript checks each table
+ * against its type in both directions: a member or value that only one of the two has does not compile. At run time a definition is
+ * checked against its table, so misspelled members of plugins in JavaScript fail at startup. `docs/decisions/definitions.md`
+ * explains why these are tables and not JSON Schemas.
  */
 import type { Command, CommandOption, Subcommand } from './command.ts';
 import type { DialectDefinition, DialectModels, DialectNative, DialectRoute, PathAlias } from './dialect.ts';
@@ -26,14 +26,14 @@ import type {
 import type { FormLimits, Route, UpgradeOptions } from './route.ts';
 import type { Figure } from './units.ts';
 
-/** Members of an object and what each may be; others are refused. */
+/** Members of an object and their shapes; others are rejected. */
 export interface Members {
   readonly members: Readonly<Record<string, Shape>>;
-  /** Of values that plugins make by classes: fields that are not named here are the class's own. */
+  /** For values that plugins create by classes: unlisted fields belong to the class. */
   readonly isClass?: boolean;
 }
 
-/** What a value may be. `any` has a schema or a check of its own, or is the plugin's. */
+/** Shape of a value. `any` has a schema or a check of its own, or belongs to the plugin. */
 export type Shape =
   | 'any'
   | 'boolean'
@@ -46,7 +46,7 @@ export type Shape =
   | { readonly either: readonly Shape[] }
   | Members;
 
-/** The shape of a member: texts of a union are all named, functions are functions, the rest is free to be looked into. */
+/** Shape of a member: unions of texts list all values, functions are functions, and other types are free. */
 type ShapeOf<V> = [V] extends [string]
   ? string extends V
     ? 'text'
@@ -144,12 +144,12 @@ const AGENT = define<AgentDefinition>(
   true,
 );
 
-// Plugins add to the names by declaration merging; `isResponse` is a type guard, which no plain function type takes.
+// Plugins add names by declaration merging; `isResponse` is a type guard, which a plain function type does not accept.
 const OPERATION = define<
   Omit<OperationDefinition, 'name' | 'isResponse'> & { readonly name: string; isResponse(value: unknown): boolean }
 >({ name: 'text', request: 'any', estimate: 'function', attempt: 'function', isResponse: 'function' }, true);
 
-/** Rates by unit, and what else a price has; the values are checked where prices are read. */
+/** Rates by unit and other members of a price. The values are checked where prices are read. */
 const PRICE_MEMBERS: Table<Price> = {
   input: 'number',
   output: 'number',
@@ -331,7 +331,7 @@ const PLUGIN = define<Plugin>({
   setup: 'function',
 });
 
-/** The definitions that plugins register, and the plugin itself. */
+/** Definitions that plugins register, and the plugin itself. */
 export const DEFINITIONS = Object.freeze({
   plugin: PLUGIN,
   route: ROUTE,

@@ -1,9 +1,9 @@
 /**
- * The one error class and the one table. Nobody reads error messages in code: what a caller may rely on is the
- * code, and everything else about an error follows from its row here. `docs/http.md` is held to this table by a test.
+ * Error class of the gateway and the table of error codes. Callers rely on the code, never on the message; the code's row defines
+ * everything else. A test checks `docs/http.md` against this table.
  */
 
-/** What OpenAI's SDKs know as `error.type`. */
+/** Values of `error.type` that OpenAI's SDKs know. */
 export type ErrorType =
   | 'invalid_request_error'
   | 'authentication_error'
@@ -16,11 +16,11 @@ export type ErrorType =
 interface ErrorRow {
   readonly status: number;
   readonly type: ErrorType;
-  /** When it happens, for the docs. */
+  /** Cause, for the docs. */
   readonly when: string;
   /**
-   * What the caller's SDK is told in `x-should-retry`; undefined leaves it to the SDK. Errors of providers have none: a call says it
-   * where other targets and retries were tried in vain.
+   * Value of `x-should-retry`; undefined leaves the decision to the SDK. Errors of providers have none: a call sets the header if
+   * other targets and retries failed too.
    */
   readonly retry?: boolean;
 }
@@ -49,14 +49,14 @@ export const ERRORS = Object.freeze({
   previous_response_not_found: {
     status: 400,
     type: request,
-    when: 'The response that the request continues is not kept here, or no longer; send the whole conversation.',
+    when: 'The previous response is not stored or has expired; send the whole conversation.',
   },
-  ambiguous_credentials: { status: 400, type: request, when: 'Two different credentials came in one request.' },
+  ambiguous_credentials: { status: 400, type: request, when: 'One request has two different credentials.' },
   missing_api_key: { status: 401, type: authentication, when: 'The route needs a credential and none was sent.' },
   invalid_api_key: {
     status: 401,
     type: authentication,
-    when: 'The API key is malformed or unknown, or the route does not take this kind of credential.',
+    when: 'The API key is malformed or unknown, or the route does not accept this kind of credential.',
   },
   expired_api_key: { status: 401, type: authentication, when: 'The API key is past its `expires_at`.' },
   revoked_api_key: { status: 401, type: authentication, when: 'The API key was revoked.' },
@@ -69,47 +69,51 @@ export const ERRORS = Object.freeze({
     status: 402,
     type: 'insufficient_quota',
     retry: false,
-    when: 'Balances are enforced and this one does not cover the call, or a budget does not; the message says which.',
+    when: 'An enforced balance or a budget does not cover the call; the message names it.',
   },
-  permission_denied: { status: 403, type: 'permission_error', when: 'The credential is valid but may not do this.' },
+  permission_denied: {
+    status: 403,
+    type: 'permission_error',
+    when: 'The credential is valid but lacks the permission.',
+  },
   model_not_allowed: { status: 403, type: 'permission_error', when: 'This key may not use this model or provider.' },
   unsupported_provider: { status: 404, type: request, when: 'No provider of this name is configured.' },
   unsupported_model: {
     status: 404,
     type: request,
-    when: 'The provider has no model whose name the requested one begins with; the message names near ones.',
+    when: 'The provider has no model of this name or prefix; the message names similar ones.',
   },
   not_found: { status: 404, type: request, when: 'The object does not exist, or belongs to another user.' },
   unknown_url: { status: 404, type: request, when: 'No route has this path.' },
   method_not_allowed: {
     status: 405,
     type: request,
-    when: 'The path exists, the method does not; `allow` lists those that do.',
+    when: 'The path does not support the method; `allow` lists the supported ones.',
   },
   request_timeout: { status: 408, type: request, when: 'The request did not arrive in time.' },
-  conflict: { status: 409, type: request, retry: false, when: 'The change collides with another one.' },
+  conflict: { status: 409, type: request, retry: false, when: 'The change conflicts with another one.' },
   precondition_failed: {
     status: 412,
     type: request,
     retry: false,
-    when: 'The object was changed since the version that `If-Match` names; read it again.',
+    when: 'The object changed since the version in `If-Match`; read it again.',
   },
   request_too_large: {
     status: 413,
     type: request,
-    when: 'The body, or a text in it, is over its limit, or the request over what the provider takes at once; the message names the limit.',
+    when: 'The body, a text in it, or the request for the provider exceeds a limit; the message names the limit.',
   },
   unsupported_media_type: { status: 415, type: request, when: 'The body is not `application/json`, or is compressed.' },
   upgrade_required: {
     status: 426,
     type: request,
     retry: false,
-    when: 'The path takes a websocket only where that is switched on; use POST.',
+    when: 'Websockets are disabled for the path; use POST.',
   },
   rate_limited: {
     status: 429,
     type: 'rate_limit_error',
-    when: 'One of this gateway’s limits is reached; the message says which.',
+    when: 'A limit of this gateway is reached; the message names it.',
   },
   upstream_rate_limited: {
     status: 429,
@@ -130,17 +134,17 @@ export const ERRORS = Object.freeze({
   provider_unavailable: {
     status: 503,
     type: upstream,
-    when: 'The provider cannot be reached, answers with a server error, or broke off.',
+    when: 'The provider cannot be reached, returned a server error, or interrupted the response.',
   },
   provider_overloaded: {
     status: 503,
     type: upstream,
-    when: 'The provider sheds load; a later try may succeed.',
+    when: 'The provider is overloaded; a later attempt may succeed.',
   },
   provider_timeout: {
     status: 503,
     type: upstream,
-    when: 'The provider did not connect, answer or go on in time.',
+    when: 'The provider did not connect, respond or continue in time.',
   },
   provider_auth_failed: {
     status: 503,
@@ -155,34 +159,36 @@ export const ERRORS = Object.freeze({
   provider_invalid_response: {
     status: 503,
     type: upstream,
-    when: 'The provider answered with something that is not an answer.',
+    when: 'The provider returned an invalid response.',
   },
   store_unavailable: {
     status: 503,
     type: 'server_error',
-    when: 'The key, balance or limit store does not answer. Unknown is never taken for no.',
+    when: 'The store of keys, balances or limits does not respond.',
   },
-  overloaded: { status: 503, type: 'server_error', when: 'The gateway sheds load.' },
+  overloaded: { status: 503, type: 'server_error', when: 'The gateway is overloaded and rejects requests.' },
   shutting_down: { status: 503, type: 'server_error', when: 'The gateway is draining.' },
   feature_disabled: {
     status: 503,
     type: 'server_error',
-    when: 'The feature exists but is not configured; the message says how to switch it on.',
+    when: 'The feature is not configured; the message tells how to enable it.',
   },
 } as const satisfies Record<string, ErrorRow>);
 
 export type ErrorCode = keyof typeof ERRORS;
 
 export interface ErrorOptions {
-  /** The path of the field that is wrong, as `messages[0].role`. */
+  /** Path of the invalid field, such as `messages[0].role`. */
   readonly param?: string;
-  /** When a retry may succeed; sent as `retry-after` (at most 60 s) and `retry-after-ms`. */
+  /** Delay after which a retry may succeed; sent as `retry-after` (at most 60 s) and `retry-after-ms`. */
   readonly retryAfterMs?: number;
   /** Extra response headers, such as `x-ratelimit-*`; names in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** What refuses, by name, such as `budget monthly`: for the record of the call and the log, never sent. */
+  /**
+   * Name of the rejecting limit, budget or plugin, such as `budget monthly`. For the record of the call and the log, never sent.
+   */
   readonly refusedBy?: string;
-  /** What went wrong underneath; logged, never sent. */
+  /** Underlying error; logged, never sent. */
   readonly cause?: unknown;
 }
 
@@ -199,7 +205,7 @@ export interface ErrorBody {
 
 const BRAND = Symbol.for('tollgate.GatewayError');
 
-/** An error with a row in {@link ERRORS}. Its message reaches the caller, so it holds no secret, host, path or stack. */
+/** Error with a row in {@link ERRORS}. Its message reaches the caller, so it contains no secret, host, path or stack. */
 export class GatewayError extends Error {
   override readonly name = 'GatewayError';
   readonly code: ErrorCode;
@@ -208,11 +214,11 @@ export class GatewayError extends Error {
   readonly headers: Readonly<Record<string, string>>;
   readonly refusedBy: string | undefined;
 
-  /** Throws a TypeError for a code that is not in the table, which plugins in JavaScript may write. */
+  /** Throws a TypeError for an unknown code, which plugins in JavaScript may pass. */
   constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     if (!Object.hasOwn(ERRORS, code))
-      throw new TypeError(`there is no error code "${String(code)}"; docs/http.md lists all of them`);
+      throw new TypeError(`the error code "${String(code)}" does not exist; docs/http.md lists all codes`);
     this.code = code;
     this.param = options.param;
     this.retryAfterMs = options.retryAfterMs;
@@ -229,22 +235,22 @@ export class GatewayError extends Error {
     return ERRORS[this.code].type;
   }
 
-  /** The body that callers see. */
+  /** Returns the response body. */
   toBody(requestId?: string): ErrorBody {
     const { message, type, code, param } = this;
     return { error: { message, type, code, param: param ?? null, ...(requestId && { request_id: requestId }) } };
   }
 }
 
-/** Whether a value is a {@link GatewayError}, also one made by another copy of this package (a plugin's). */
+/** Returns whether a value is a {@link GatewayError}, including one made by another copy of this package (a plugin's). */
 export function isGatewayError(value: unknown): value is GatewayError {
   if (typeof value !== 'object' || value === null) return false;
   const { [BRAND]: isBranded, code } = value as { readonly [BRAND]?: unknown; readonly code?: unknown };
-  // Another copy may know codes that this one does not.
+  // Another copy may know other codes.
   return isBranded === true && typeof code === 'string' && Object.hasOwn(ERRORS, code);
 }
 
-/** The same error with another message, place or headers. */
+/** Returns a copy of the error with another message, path or headers. */
 export function rewordError(
   error: GatewayError,
   change: {
@@ -258,19 +264,19 @@ export function rewordError(
   return new GatewayError(code, change.message ?? message, options);
 }
 
-/** Any thrown value as a {@link GatewayError}: what is not one already becomes `internal_error` with a fixed sentence. */
+/** Converts any thrown value to a {@link GatewayError}; unknown values become `internal_error` with a fixed message. */
 export function toGatewayError(thrown: unknown): GatewayError {
   if (isGatewayError(thrown)) return thrown;
   return new GatewayError(
     'internal_error',
-    'The gateway failed to handle this request. The request id finds the reason in its log.',
+    'The gateway failed to handle this request. Search its log for the request id.',
     {
       cause: thrown,
     },
   );
 }
 
-/** The headers of an error response: retry hints, `www-authenticate`, and what the error itself carries. */
+/** Returns the headers of an error response: retry hints, `www-authenticate`, and the error's own headers. */
 export function errorHeaders(error: GatewayError): Record<string, string> {
   const row: ErrorRow = ERRORS[error.code];
   const headers: Record<string, string> = { ...error.headers };

@@ -5,12 +5,12 @@ import type { SseEvent, SseReader, SseReaderOptions } from './events.ts';
 import { exceedsBounds, parseJson } from './json.ts';
 import { StreamFailure } from './provider.ts';
 
-/** The longest event (data and an unfinished line), in UTF-16 units; beyond it the stream is given up. */
+/** Maximum length of an event (data and an unfinished line), in UTF-16 units; a longer event fails the stream. */
 export const MAX_EVENT_LENGTH = 4 * 1024 * 1024;
 
-/** An event up to this length is a usual one. */
+/** Maximum length of an event that needs no growth report. */
 const SMALL_EVENT = 64 * 1024;
-/** What the parser takes for each piece of an event in addition to its text, as so much more text. */
+/** Parser overhead for each piece of an event, counted as text length. */
 const PIECE_LENGTH = 4;
 
 const LF = 10;
@@ -18,8 +18,8 @@ const CR = 13;
 const NONE: readonly SseEvent[] = Object.freeze([]);
 
 /**
- * Reads `text/event-stream`: UTF-8 with code points split anywhere (invalid bytes become U+FFFD), a byte order mark, and
- * lines ended by CR, LF or CRLF. Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
+ * Reads `text/event-stream`: UTF-8 with code points split anywhere (invalid bytes become U+FFFD), a byte order mark, and lines
+ * ended by CR, LF or CRLF. Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
  */
 export function createEventReader(options: SseReaderOptions = {}): SseReader {
   const maxLength = options.maxEventLength ?? MAX_EVENT_LENGTH;
@@ -53,7 +53,7 @@ export function createEventReader(options: SseReaderOptions = {}): SseReader {
     if (isBeyondBounds && events.length === 0)
       throw new GatewayError(
         'provider_invalid_response',
-        'The provider sent a stream event that holds more values than any needs, or is nested too deeply.',
+        'The provider sent a stream event with too many values or too much nesting.',
       );
     if (events.length === 0) return NONE;
     const batch = events;
@@ -61,7 +61,7 @@ export function createEventReader(options: SseReaderOptions = {}): SseReader {
     return batch;
   }
 
-  /** The parser waits for what follows a CR; an event ended by one should not wait, so a last CR is made CRLF. */
+  /** Feeds text without waiting after a CR. The parser waits for the next character, so a trailing CR is completed to CRLF. */
   function feedUnwaiting(text: string): readonly SseEvent[] {
     if (text === '') return NONE;
     const isMark = !started && text.charCodeAt(0) === 0xfeff;
@@ -82,7 +82,7 @@ export function createEventReader(options: SseReaderOptions = {}): SseReader {
   };
 }
 
-/** The events of a body in batches: all that one buffer of bytes completed. Errors of the body pass through. */
+/** Yields the events of a body in batches: all events that one buffer of bytes completed. Errors of the body pass through. */
 export async function* readEvents(
   body: AsyncIterable<Uint8Array>,
   options?: SseReaderOptions,

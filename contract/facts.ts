@@ -19,11 +19,11 @@ import {
 import { estimateTextTokens, tokensOf } from './units.ts';
 
 /**
- * One walk over a request, the only one: it freezes, refuses what a body must not hold, and notes the facts that gates, reservations and
- * codecs ask for. Notes are kept by the object they are about, so what a hook left as it was is not looked through again.
+ * Single walk over a request. It freezes the request, rejects forbidden content, and collects facts for gates, reservations and
+ * codecs. Facts are cached by object, so values that a hook did not change are not walked again.
  */
 
-/** An address that a vendor would fetch, and where it stands. */
+/** URL that a vendor would fetch, and its path. */
 export interface MediaAddress {
   readonly address: string;
   readonly param: string;
@@ -34,38 +34,38 @@ export interface DisguisedField {
   readonly known: string;
 }
 
-/** What a body is, for the walk over it. */
+/** Kind of a body, for the walk. */
 export interface BodyShape {
-  /** A chat request in its canonical form: its facts are noted on the way. */
+  /** True for a canonical chat request, whose facts are collected. */
   readonly isChat: boolean;
-  /** Fields that act at the vendor, of a dialect whose bodies may be passed on. */
+  /** Fields with effects at the vendor, for dialects whose bodies may be forwarded. */
   readonly effects?: DialectEffects | undefined;
 }
 
-/** Shared by all notes that hold none. */
+/** Shared empty set. */
 const NO_NAMES = new Set<string>();
 const NO_DIALECTS = new Map<string, string>();
 
-/** What was noted of a request, of a part of it, or of another body. */
+/** Facts of a request, of a part of it, or of another body. */
 class Notes {
-  /** The tokens of the input, estimated: of the messages, and of every other field that is more than a word or a number. */
+  /** Estimated input tokens: messages, and every other field larger than a word or a number. */
   inputTokens = 0;
-  /** Addresses of images, sounds and files. */
+  /** URLs of images, sounds and files. */
   readonly media: MediaAddress[] = [];
-  /** Fields of a body that act at the vendor. */
+  /** Fields of a body with effects at the vendor. */
   readonly needs: DialectNeed[] = [];
-  /** A field whose name is a known one in another case. */
+  /** Field whose name differs from a known one only by case. */
   disguised: DisguisedField | undefined;
-  /** Dialects whose own blocks, tools and fields the request holds, each with the first place. */
+  /** Dialects of the request's own blocks, tools and fields, each with its first path. */
   dialects = NO_DIALECTS;
-  /** The encrypted texts of the reasoning that came back, in order. */
+  /** Encrypted texts of returned reasoning, in order. */
   readonly reasoning: string[] = [];
-  /** Names of functions that tools, calls, results and the choice of a tool have. */
+  /** Function names in tools, calls, results and the tool choice. */
   toolNames = NO_NAMES;
-  /** Whether messages or tools hold nulls or empty lists, or leave a `type` out. */
+  /** True if messages or tools contain nulls or empty lists, or omit a `type`. */
   hasLooseMessages = false;
   hasLooseTools = false;
-  /** Whether a message is of the old form, with `function_call` or the role `function`. */
+  /** True if a message has the old form, with `function_call` or the role `function`. */
   hasFunctions = false;
 
   add(other: Notes): void {
@@ -91,38 +91,41 @@ class Notes {
   }
 }
 
-/** What one walk found in a chat request. */
+/** Facts of a chat request. */
 export interface RequestFacts extends Readonly<Omit<Notes, 'add' | 'noteDialect' | 'noteTool' | 'needs'>> {}
 
-/** What one walk found in a body of a dialect that may be passed on as it is. */
+/** Facts of a dialect's body that may be forwarded unchanged. */
 export interface BodyFacts extends Readonly<Pick<Notes, 'media' | 'needs'>> {}
 
-/** Of requests, lists of messages and other fields, all frozen. */
+/** Facts of frozen requests, message lists and other fields. */
 const noted = new WeakMap<object, Notes>();
 const notedBodies = new WeakMap<object, Notes>();
 
-/** The facts of a chat request, which is frozen on the way when asked for. One that is not frozen may still change: its facts are not kept. */
+/**
+ * Returns the facts of a chat request, and freezes it on request. Facts of an unfrozen request are not cached, because it may
+ * change.
+ */
 export function factsOf(request: ChatRequest, freezes = !freezing.isOn || Object.isFrozen(request)): RequestFacts {
   return noted.get(request) ?? new Walk({ freezes }).chat(request);
 }
 
-/** Keeps the facts of a list for the same list in its normal form, which holds no nulls and has every `type`. */
+/** Copies the facts of a list to its normal form, which contains no nulls and every `type`. */
 export function copyFacts(list: object, normal: object): void {
   const notes = noted.get(list);
   if (!notes) return;
   noted.set(normal, Object.assign(new Notes(), notes, { hasLooseMessages: false, hasLooseTools: false }));
 }
 
-/** The facts of a frozen body of a dialect whose bodies may be passed on. */
+/** Returns the facts of a frozen body of a dialect whose bodies may be forwarded. */
 export function bodyFactsOf(body: unknown, effects: DialectEffects): BodyFacts {
   const known = isObject(body) ? notedBodies.get(body) : undefined;
   return known ?? new Walk({ freezes: true, effects }).body(body);
 }
 
 /**
- * Freezes a body from outside. Throws `invalid_json` for what JSON can say and is not taken: numbers beyond a double, half surrogate pairs
- * (where some may be), names that reach an object's prototype, levels below `maxDepth`. Returns the bytes of heap that it takes beside
- * its texts.
+ * Freezes a body from outside. Returns its heap size in bytes, without its texts. Throws `invalid_json` for valid JSON that is not
+ * accepted: numbers beyond a double, lone surrogates (where the body may contain some), names that reach an object's prototype,
+ * levels below `maxDepth`.
  */
 export function takeBody(
   value: unknown,
@@ -136,54 +139,54 @@ export function takeBody(
   return walk.heapBytes;
 }
 
-/** A field of a request of another operation whose name is a known one in another case. */
+/** Finds a field of another operation's request whose name differs from a known one only by case. */
 export function findDisguised(request: object, schema: Schema): DisguisedField | undefined {
   return new Walk({ freezes: false }).fields(request, schema);
 }
 
-/** Fields of a request that no model reads: they may be long and cost nothing. */
+/** Request fields that no model reads: they may be long and cost nothing. */
 const UNREAD: ReadonlySet<string> = new Set(['metadata', 'logit_bias', 'stream_options', 'stop', 'modalities']);
 
-/** What a message costs beside its text, in tokens. */
+/** Token overhead per message, without its text. */
 const TOKENS_PER_MESSAGE = 4;
 
-/** Names that are written as they are known: nothing else folds to them. */
+/** Matches names in their canonical case: no other name folds to them. */
 const PLAIN = /^[a-z0-9_]+$/;
 
-/** Where the walk stands: an object or a list. */
+/** Position of the walk: an object or a list. */
 interface Place extends JsonPlace {
   node: object;
   readonly within: Place | undefined;
   at: JsonPlace['at'];
-  /** Levels of objects and lists, this one included. */
+  /** Nesting depth, including this level. */
   readonly depth: number;
   readonly schema: Schema | undefined;
   readonly reach: Reach;
 }
 
-/** More objects and lists than a body may hold, by far: what a hook made may hold itself. */
+/** Maximum number of objects and lists, far above the limit of a body: a value made by a hook may contain itself. */
 const MAX_NODES = 1_000_000;
 
-/** Bytes of heap of one of these, beside its text: a member is a name with its value. */
+/** Heap size in bytes, without text. A member is a name with its value. */
 const HEAP_BYTES = Object.freeze({ container: 100, member: 120, item: 40 });
 
 interface WalkOptions extends Pick<BodyShape, 'effects'> {
   readonly freezes: boolean;
-  /** Whether what it looks through came from outside as it is, and may hold half surrogate pairs. */
+  /** True for unmodified input from outside, which may contain lone surrogates. */
   readonly isStrict?: boolean;
   readonly mayHoldSurrogates?: boolean;
-  /** Most levels of objects and lists; any number unless set. */
+  /** Maximum nesting depth; default: unlimited. */
   readonly maxDepth?: number;
 }
 
-/** One walk. It does not recurse, however deep a request nests. */
+/** One walk. It is iterative, so nesting depth is safe. */
 class Walk {
   readonly #options: WalkOptions;
   readonly #waiting: Place[] = [];
   #notes = new Notes();
-  /** What is looked through now. */
+  /** Kind of the current value. */
   #texts: 'json' | 'part' | 'body' = 'json';
-  /** Of what was looked through last: bytes of its texts, or of all of it as JSON, and whether it is content in base64. */
+  /** Size of the last value: bytes of its texts, or of its JSON, and whether it is base64 content. */
   #bytes = 0;
   #isSent = false;
   #nodes = 0;
@@ -194,12 +197,12 @@ class Walk {
     this.#options = options;
   }
 
-  /** Bytes of heap of what was looked through, beside its texts: at least as many as `measureJson` counts. */
+  /** Heap size of the walked values in bytes, without texts; at least the size from `measureJson`. */
   get heapBytes(): number {
     return this.#nodes * HEAP_BYTES.container + this.#names * HEAP_BYTES.member + this.#items * HEAP_BYTES.item;
   }
 
-  /** A chat request, field by field. */
+  /** Walks a chat request, field by field. */
   chat(request: JsonObject): Notes {
     const place = placeOf(request, undefined, '', CHAT_REQUEST);
     const all = this.#notes;
@@ -214,7 +217,7 @@ class Walk {
     return all;
   }
 
-  /** Any other body. */
+  /** Walks any other body. */
   body(value: unknown): Notes {
     this.#texts = 'body';
     if (typeof value !== 'object' || value === null) this.#refuse(value, undefined, '');
@@ -225,13 +228,13 @@ class Walk {
     return this.#notes;
   }
 
-  /** What the fields that a schema names are called. */
+  /** Checks the names of the fields that a schema lists. */
   fields(request: object, schema: Schema): DisguisedField | undefined {
     this.#look(placeOf(request, undefined, '', schema));
     return this.#notes.disguised;
   }
 
-  /** A list of messages, or another field of a request. */
+  /** Walks a list of messages or another field of a request. */
   #field(name: string, value: object, within: Place, schema: Schema | undefined): Notes {
     const outer = this.#notes;
     const notes = new Notes();
@@ -257,7 +260,7 @@ class Walk {
 
   #messages(messages: readonly unknown[], place: Place): void {
     this.#open(place);
-    // One for all of them: nothing below a message is looked through after it.
+    // One place for all messages: the walk never returns to a previous message.
     const own = placeOf(messages, place, 0, CHAT_MESSAGE);
     for (let index = 0; index < messages.length; index += 1) {
       const message = messages[index];
@@ -328,20 +331,20 @@ class Walk {
     this.#notes.hasLooseMessages ||= hasNulls(part) || hasNulls(part[String(type)]);
   }
 
-  /** The tokens of a value as JSON. */
+  /** Returns the tokens of a value as JSON. */
   #measure(place: Place): number {
     this.#bytes = 0;
     this.#look(place);
     return tokensOf(this.#bytes);
   }
 
-  /** Whatever else stands in a list of messages or parts: the schema refuses it later. */
+  /** Walks an unexpected value in a list of messages or parts. The schema rejects it later. */
   #other(value: unknown, within: Place, at: number): void {
     if (typeof value === 'object' && value !== null) this.#look(placeOf(value, within, at));
     else this.#refuse(value, within, at);
   }
 
-  /** Everything below a place, and itself. */
+  /** Walks a value and everything below it. */
   #look(first: Place): void {
     const waiting = this.#waiting;
     for (let place: Place | undefined = first; place; place = waiting.pop()) {
@@ -392,24 +395,24 @@ class Walk {
       this.#notes.media.push({ address: text, param: toParam(place, at) });
   }
 
-  /** Whether addresses and effects are looked for in what is looked through now. */
+  /** True if the walk currently searches for URLs and effects. */
   get #guards(): boolean {
     return this.#texts === 'part' || (this.#texts === 'body' && this.#options.effects !== undefined);
   }
 
-  /** Freezes what is plain data; false for what is something else, such as bytes. */
+  /** Freezes plain data; returns false for other values, such as bytes. */
   #open({ node, depth }: Place): boolean {
     const { isStrict, freezes, maxDepth } = this.#options;
     if (!isStrict && !isPlain(node)) return false;
     this.#nodes += 1;
     if (Array.isArray(node)) this.#items += node.length;
-    if (this.#nodes > MAX_NODES) throw new TypeError('a request holds too many values, or itself');
+    if (this.#nodes > MAX_NODES) throw new TypeError('a request has too many values, or contains itself');
     if (maxDepth !== undefined && depth > maxDepth) throw tooDeep(maxDepth);
     if (freezes && freezing.isOn) Object.freeze(node);
     return true;
   }
 
-  /** The schema of a field; notes and refuses what its name must not be. */
+  /** Returns the schema of a field; records and rejects forbidden names. */
   #name(name: string, place: Place): Schema | undefined {
     const { isStrict, mayHoldSurrogates } = this.#options;
     if (isStrict) {
@@ -417,7 +420,7 @@ class Walk {
       if (name === '__proto__') throw refusal('is a name that is not allowed', place, name);
       if (name === 'prototype' && place.at === 'constructor')
         throw refusal('is a name that is not allowed', place.within, place.at);
-      if (mayHoldSurrogates && isHalved(name)) throw refusal('holds half a surrogate pair', place.within, place.at);
+      if (mayHoldSurrogates && isHalved(name)) throw refusal('contains half a surrogate pair', place.within, place.at);
     }
     const known = place.schema?.['properties'];
     if (!isObject(known)) return undefined;
@@ -427,11 +430,11 @@ class Walk {
     return undefined;
   }
 
-  /** Refuses a text, number or word from outside that JSON can say and is not taken. */
+  /** Rejects texts, numbers and words from outside that are valid JSON but not accepted. */
   #refuse(value: unknown, place: Place | undefined, at: string | number): void {
     const { isStrict, mayHoldSurrogates } = this.#options;
     if (typeof value === 'string' && mayHoldSurrogates && isHalved(value))
-      throw refusal('holds half a surrogate pair', place, at);
+      throw refusal('contains half a surrogate pair', place, at);
     if (typeof value === 'number' && isStrict && !Number.isFinite(value))
       throw refusal('is a number too large to hold', place, at);
   }
@@ -473,7 +476,7 @@ function placeOf(node: object, within?: Place, at: Place['at'] = '', schema?: Sc
   return { node, within, depth: within ? within.depth + 1 : 1, at, schema, reach };
 }
 
-/** Through upper case, because U+017F has no lower case but an upper one: S. */
+/** Folds through upper case: U+017F has no lower case, but its upper case is S. */
 function foldCase(field: string): string {
   return field.toUpperCase().toLowerCase();
 }

@@ -2,27 +2,27 @@ import { type ErrorCode, GatewayError } from './errors.ts';
 import type { Endpoint, FailureClass, UpstreamFailure } from './provider.ts';
 import { redact } from './redaction.ts';
 
-/** The longest name of a field that an error shows. */
+/** Maximum length of a field name in an error. */
 const MAX_PARAM = 200;
 
 interface FailureRow {
-  /** What the caller gets when no attempt is left. */
+  /** Error code for the caller when no attempt is left. */
   readonly code: ErrorCode;
-  /** Whether the next target of a fallback list may do better. */
+  /** True if the next target of a fallback list may succeed. */
   readonly failover: boolean;
-  /** What is said of the provider; undefined where the caller can mend it, so that the vendor's own words are shown. */
+  /** Message about the provider. Undefined if the caller can fix the request: then the vendor's message is shown. */
   readonly says: string | undefined;
 }
 
-/** What follows from each class of upstream failure. */
+/** Consequences of each class of upstream failure. */
 export const FAILURES = Object.freeze({
-  authentication: row('provider_auth_failed', 'did not accept the key it is configured with'),
+  authentication: row('provider_auth_failed', 'rejected its configured key'),
   billing: row('provider_quota_exhausted', 'reports that its account has no credit left'),
   rate_limit: row('upstream_rate_limited', 'is over its own rate limit'),
   overloaded: row('provider_overloaded', 'is overloaded'),
-  upstream_error: row('provider_unavailable', 'could not be reached or failed to answer'),
+  upstream_error: row('provider_unavailable', 'could not be reached or returned an error'),
   broken_off: row('provider_unavailable', undefined),
-  timeout: row('provider_timeout', 'did not answer in time'),
+  timeout: row('provider_timeout', 'did not respond in time'),
   model_not_found: row('unsupported_model', undefined),
   context_length: row('context_length_exceeded', undefined, false),
   request_over_limit: row('request_too_large', undefined),
@@ -34,18 +34,18 @@ function row(code: ErrorCode, says: string | undefined, failover = true): Failur
   return Object.freeze({ code, says, failover });
 }
 
-/** Shown when a vendor refuses without a word. */
+/** Messages for vendors that reject without one. */
 const SILENT_REFUSALS: Readonly<Partial<Record<FailureClass, string>>> = Object.freeze({
   model_not_found: 'the model does not exist there.',
-  context_length: 'the messages do not fit into the context window of the model.',
-  request_over_limit: 'the request is larger than it takes at once.',
-  content_filter: 'the content was refused by its policy.',
-  invalid_request: 'the request was refused.',
+  context_length: 'the messages exceed the context window of the model.',
+  request_over_limit: 'the request is too large.',
+  content_filter: 'its policy rejected the content.',
+  invalid_request: 'the request was rejected.',
 });
 
 /**
- * The error a caller gets for an upstream failure. `provider` is the instance's name in the configuration, the only name
- * shown. A vendor's words appear, redacted, for what the caller can mend; everything else is a fixed sentence.
+ * Returns the caller's error for an upstream failure. `provider` is the instance's name in the configuration, the only name shown.
+ * The vendor's redacted message appears for errors that the caller can fix; all others have a fixed message.
  */
 export function failureToError(
   failure: UpstreamFailure,

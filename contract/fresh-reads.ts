@@ -1,17 +1,17 @@
-/** What the store said a moment ago. */
+/** Cache of recent store reads. */
 interface FreshReads<T> {
-  /** At once when it was read within the time, else as a promise: one read for all who ask meanwhile. */
+  /** Returns the value synchronously if cached, else as a promise. Concurrent callers share one read. */
   get(id: string): T | Promise<T>;
-  /** Reads it anew next time; a read that is under way is not remembered. */
+  /** Invalidates a value; the result of a pending read is not cached. */
   forget(id: string): void;
 }
 
-/** Remembers reads for `freshMs`; by the clock that never jumps. A read that fails is not remembered. */
+/** Caches reads for `freshMs` by the monotonic clock. Failed reads are not cached. */
 export function createFreshReads<T>(read: (id: string) => Promise<T>, freshMs: number, max = 20_000): FreshReads<T> {
   const known = new Map<string, { readonly value: T; readonly at: number }>();
   const pending = new Map<string, Promise<T>>();
 
-  /** What was read longest ago. */
+  /** Evicts the oldest read. */
   const forgetOldest = (): void => {
     const [oldest] = known.keys();
     if (oldest !== undefined) known.delete(oldest);

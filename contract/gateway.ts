@@ -3,128 +3,131 @@ import type { AuditActor } from './audit.ts';
 import type { RoutingState, Target } from './call.ts';
 import type { Log } from './units.ts';
 
-/** One place at which two configurations differ. Secrets are masked. */
+/** Difference between two configurations at one path. Secrets are masked. */
 export interface ConfigChange {
-  /** As `providers.openai.apiKey`. */
+  /** Path, such as `providers.openai.apiKey`. */
   readonly path: string;
-  /** As JSON; absent where the former one has nothing there. */
+  /** JSON; absent if the old configuration has no value there. */
   readonly before?: string;
-  /** As JSON; absent where the new one has nothing there. */
+  /** JSON; absent if the new configuration has no value there. */
   readonly after?: string;
-  /** Whether it counts only after a restart. */
+  /** True if the change takes effect only after a restart. */
   readonly needsRestart: boolean;
 }
 
-/** What a reload came to, or would come to. */
+/** Result of a reload or of a trial. */
 export interface ReloadReport {
-  /** The configuration's name for people. */
+  /** Display name of the configuration. */
   readonly file: string;
-  /** Whether it serves now; a trial changes nothing. */
+  /** True if the new configuration is active; a trial changes nothing. */
   readonly isReloaded: boolean;
   readonly changes: readonly ConfigChange[];
-  /** Why the former configuration goes on. */
+  /** Reason for keeping the old configuration. */
   readonly problem?: string;
-  /** The same in words that anybody may read: without paths, and not too long. */
+  /** Public summary of the problem: short and without paths. */
   readonly summary?: string;
-  /** False for a reload that the audit log lacks, since the store did not take the entry. */
+  /** False if the store rejected the audit entry of the reload. */
   readonly isInAudit?: boolean;
 }
 
-/** Reads the configuration of a running gateway anew. Nothing rejects: what is wrong is in the report. */
+/** Reloads the configuration of a running gateway. Never rejects: problems are in the report. */
 export interface ReloadControl {
-  /** Goes on with it, and writes it to the audit log; one after the other. `cause` is for the log, `actor` for the audit log. */
+  /** Reloads and writes to the audit log; reloads run one at a time. `cause` is for the log, `actor` for the audit log. */
   reload(cause: string, actor: AuditActor): Promise<ReloadReport>;
-  /** What a reload would change; changes nothing. */
+  /** Returns the changes that a reload would make, without making them. */
   compare(): Promise<ReloadReport>;
 }
 
-/** What an instance did with one hook since the process started. */
+/** Statistics of one hook of an instance since the process started. */
 export interface HookReport {
   readonly hook: string;
-  /** How often its functions ran; of a stream's transform also once a chunk. */
+  /** Number of runs; for a stream's transform, one per chunk as well. */
   readonly calls: number;
-  /** Bugs, and what it needs that does not work; a refusal is none. */
+  /** Bugs and unavailable dependencies. Rejections do not count. */
   readonly failures: number;
   readonly failedInARow: number;
-  /** How often it was left out because it took too long again and again. */
+  /** Number of skipped runs after repeated timeouts. */
   readonly skipped: number;
-  /** Calls that gave a promise, and the milliseconds of all of them. */
+  /** Number of asynchronous calls and their total milliseconds. */
   readonly timed: number;
   readonly timedMs: number;
 }
 
-/** An instance of the configuration: what it is, and what it registered. */
+/** Instance of the configuration and its registrations. */
 export interface PluginReport {
-  /** What the configuration calls it. */
+  /** Instance name in the configuration. */
   readonly name: string;
-  /** The built-in name, package or path. */
+  /** Built-in name, package or path. */
   readonly plugin: string;
   readonly kind: string;
-  /** Whether it comes with Tollgate. */
+  /** True if it ships with Tollgate. */
   readonly isBuiltin: boolean;
-  /** Where it may connect, in addition to its options. */
+  /** Hosts that it may connect to, in addition to those in its options. */
   readonly hosts: readonly string[];
-  /** What of the gateway it uses beyond what every plugin may. */
+  /** Permissions beyond those of every plugin. */
   readonly permissions: readonly string[];
-  /** The environment variables that its options name, whether or not they are set. */
+  /** Environment variables that its options name, including missing ones. */
   readonly environment: readonly string[];
-  /** Why the gateway runs without it: it is not required, and cannot be set up. In words for operators: it may name files and hosts. */
+  /** Reason why this optional instance failed to start. For operators: it may name files and hosts. */
   readonly problem?: string;
-  /** In the order in which it registered them; `admit (pre)` where it says when. */
+  /** Hooks in order of registration; `admit (pre)` if an order was given. */
   readonly hooks: readonly string[];
-  /** What its hooks came to since this process started. */
+  /** Hook statistics since this process started. */
   readonly counts: readonly HookReport[];
-  /** As `GET /api/things/:id`. */
+  /** Routes, such as `GET /api/things/:id`. */
   readonly routes: readonly string[];
   readonly commands: readonly string[];
 }
 
-/** The configuration that serves. */
+/** Active configuration. */
 export interface ConfigurationReport {
-  /** Its name for people. */
+  /** Display name. */
   readonly file: string;
-  /** Whether it is the built-in one. */
+  /** True for the built-in configuration. */
   readonly isDefault: boolean;
-  /** What counts, defaults included, secrets masked. */
+  /** Returns the effective configuration, defaults included, secrets masked. */
   printable(): Readonly<Record<string, unknown>>;
-  /** By JSON pointer where a value came from, when not from the file. */
+  /** Source of each value by JSON pointer, if not the file. */
   readonly sources: ReadonlyMap<string, string>;
 }
 
-/** The gateway as its operators see it. */
+/** Operators' view of the gateway. */
 export interface GatewayView {
-  /** What all of its processes know of their targets and retries. */
+  /** Returns targets and retries of all processes. */
   routing(): Promise<RoutingState>;
-  /** From now on this process sends no new calls to these targets (`provider/model`) and providers, and to no others that it was told before. */
+  /** Stops new calls of this process to these targets (`provider/model`) and providers. Replaces the previous set. */
   drain(names: ReadonlySet<string>): void;
-  /** Closes a target in this process, as if nothing had been found out about it, its provider and their keys. */
+  /** Closes the circuit of a target in this process, and resets the state of its provider and their keys. */
   reset(target: Target): void;
   readonly configuration: ConfigurationReport;
-  /** All instances, the store's first, then in the order of the configuration; complete once the gateway listens. */
+  /** Returns all instances, the store's first, then in the order of the configuration; complete once the gateway listens. */
   plugins(): readonly PluginReport[];
-  /** How its configuration is read anew; undefined in a program that does it itself. */
+  /** Returns the reload control; undefined in a program that reloads the configuration itself. */
   reloads(): ReloadControl | undefined;
-  /** Why the last reload was refused, in words that anybody may read; undefined when it was not. */
+  /** Returns the public reason why the last reload was rejected; undefined if it succeeded. */
   reloadProblem(): string | undefined;
 }
 
-/** What a manager of secrets is read with. */
+/** Context of a secrets manager. */
 export interface SecretsContext {
-  /** What relative paths are relative to. Absolute. */
+  /** Base of relative paths. Absolute. */
   readonly baseDir: string;
   readonly log: Log;
-  /** The client of the control plane, as `api.http()`; for these hosts too. */
+  /** Returns the control-plane client, as `api.http()`, with access to these hosts too. */
   http(hosts?: readonly string[]): Promise<Got>;
 }
 
-/** A manager of secrets, for one start, reload or look whether something changed. */
+/** Secrets manager for one start, one reload or one check for changes. */
 export interface SecretsReader {
-  /** The secret of a reference, without what stands before its first colon. Rejects with an Error that says why it is missing, and holds no secret. */
+  /**
+   * Returns the secret of a reference, which excludes the part before its first colon. Rejects with an Error that explains why it
+   * is missing and contains no secret.
+   */
   read(name: string): Promise<Secret>;
 }
 
 export interface Secret {
   readonly text: string;
-  /** After how many milliseconds it is read anew; where it differs then, the configuration is reloaded. Never unless set. */
+  /** Milliseconds until the secret is read again; a change reloads the configuration. Default: never. */
   readonly againMs?: number;
 }

@@ -3,11 +3,13 @@ import type { ChatChunk } from './chat.ts';
 import type { GatewayError } from './errors.ts';
 import type { FailureClass, HttpRequest } from './provider.ts';
 
-/** What an auth plugin sees of a request; the credential is here and nowhere else. */
+/** Request as an auth plugin sees it; no other type holds the credential. */
 export interface AuthRequest {
-  /** From `authorization: Bearer` or `x-api-key`; empty when neither was sent, for schemes that sign a request and for cookies. */
+  /**
+   * Value of `authorization: Bearer` or `x-api-key`. Empty if neither was sent, for schemes that sign a request and for cookies.
+   */
   readonly credential: string;
-  /** Whether it came as a bearer token; only there a JWT is looked for. */
+  /** True for a bearer token; only bearer tokens may be JWTs. */
   readonly bearer: boolean;
   /** Unix milliseconds. */
   readonly now: number;
@@ -16,105 +18,107 @@ export interface AuthRequest {
   readonly path: string;
   /** Names in lower case, credentials included. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
-  /** The caller's address: the socket's, or what trusted proxies say. */
+  /** Caller's address: from the socket, or from trusted proxies. */
   readonly address: string;
-  /** The body as it was sent, for signatures over it; at most the route's limit. Rejects as reading the body does. */
+  /** Returns the body as it was sent, for signatures over it; at most the route's limit. Rejects as reading the body does. */
   rawBody(): Promise<Uint8Array>;
   /**
-   * To be called before a store or another server is asked for a credential that was not right here before: throws
-   * `rate_limited` where too many wrong ones came from the caller's address.
+   * Call this before querying a store or another server for a credential that was not valid here before. Throws `rate_limited`
+   * after too many invalid credentials from the caller's address.
    */
   beforeLookup(): void;
 }
 
-/** What the `answer` hook gives instead of asking a target. */
+/** Response of the `answer` hook in place of a target's. */
 export interface Answered<O extends Operation = Operation> {
-  /** The canonical response; a caller who asked for a stream gets it as one. */
+  /** Canonical response; streamed if the caller requested a stream. */
   readonly response: ResponseOf<O>;
-  /** Nano-dollars that the caller owes for it; nothing unless set. */
+  /** Nano-dollars charged to the caller; default: none. */
   readonly cost?: number;
-  /** For a response that was kept: the nano-dollars that asking a target would have cost, 0 where that is not known. */
+  /** For a cached response: the nano-dollars that a target would have cost, 0 if unknown. */
   readonly saved?: number;
-  /** Told to the caller, such as `x-tollgate-cache`; names in lower case. */
+  /** Response headers, such as `x-tollgate-cache`; names in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** One try at one target, told when it is over; once more, with its failure, when a response breaks off that had begun. */
+/** One attempt at one target, reported at its end. Reported again, with its failure, if a response breaks off after its start. */
 export interface AttemptReport {
   readonly target: Target;
-  /** Which of the call's targets it is, from 1. */
+  /** Position of the attempt within the call, from 1. */
   readonly number: number;
-  /** The HTTP status that the provider sent; absent when it sent none. */
+  /** HTTP status from the provider; absent if it sent none. */
   readonly status?: number;
-  /** Absent when the attempt succeeded, or was left. */
+  /** Absent if the attempt succeeded or was abandoned. */
   readonly failure?: {
-    /** Absent for failures that are no provider's, such as a missing key. */
+    /** Absent for failures without a provider, such as a missing key. */
     readonly class?: FailureClass;
-    /** The provider's or the network's words, with secrets taken out. For operators, never for callers. */
+    /** Message of the provider or the network, redacted. For operators, never for callers. */
     readonly message: string;
     readonly error: GatewayError;
   };
   /** Milliseconds from sending to the head of the response, or to the failure. */
   readonly durationMs: number;
   /**
-   * What is done now: the response is passed on, another target is asked, the same one by another of its keys, or once more after a
-   * moment, or the call ends.
-   * Where two targets were asked at the same time, `wait`: this one failed and the other still works; `left`: the other responded.
+   * Next action: return the response, try another target, try another key, retry the same target after a delay, or end the call.
+   * For two concurrent targets, `wait`: this one failed and the other is running; `left`: the other responded.
    */
   readonly next: 'respond' | 'next target' | 'next key' | 'retry' | 'end' | 'wait' | 'left';
-  /** The name of the provider's key that it was sent with, where there are several. */
+  /** Name of the provider's key, if there are several. */
   readonly key?: string;
-  /** Whether it was begun beside another attempt because that takes long. */
+  /** True if it is a hedge for a slow attempt. */
   readonly isSecond?: boolean;
-  /** Which target is asked now, when one is. */
+  /** Next target, if one is tried. */
   readonly nextTarget?: Target;
 }
 
 type Awaitable<T> = T | Promise<T>;
 
-/** Changes the chunks of one stream. Made for each call, so it may keep state: text that is held back until more has come. */
+/** Changes the chunks of one stream. Created per call, so it may hold state, such as text that waits for more. */
 export interface StreamTransform {
-  /** The chunks that go on instead of this one; none holds it back. */
+  /** Returns the chunks to send instead of this one; an empty list holds it back. */
   push(chunk: ChatChunk): Awaitable<readonly ChatChunk[]>;
   /**
-   * What is still held back. Called before the finish and usage chunks, and before an error of the provider; not when the caller
-   * left, nor when a transform ended the stream by a throw. Once more where it failed and its instance lets calls go on.
+   * Returns the remaining chunks. Called before the finish and usage chunks, and before an error of the provider. Not called if the
+   * caller left or a transform ended the stream by a throw. Called again after a failure if its instance fails open.
    */
   end?(): Awaitable<readonly ChatChunk[]>;
   /**
-   * Whether it only watches: it then sees every chunk as the provider sent it, finish and usage included, before any transform; what
-   * it gives is ignored, and a throw is logged. The stream passes as it would without it.
+   * True for a read-only observer. It sees every chunk as the provider sent it, including finish and usage, before any transform.
+   * Its result is ignored, and a throw is logged.
    */
   readonly observes?: boolean;
 }
 
-/** Every hook's function. Return = change, `undefined` = keep, throw = stop. Everything handed over is frozen. */
+/**
+ * Functions of all hooks. A return value changes the call, `undefined` leaves it unchanged, a throw stops it. All arguments are
+ * frozen.
+ */
 export interface HookFunctions<O extends Operation = Operation> {
-  /** Who calls? The first result wins; a throw refuses. */
+  /** Authenticates the caller. The first result wins; a throw rejects. */
   authenticate(request: AuthRequest): Awaitable<Principal | undefined>;
-  /** May a body over 128 KiB be read, of a caller whose call was not looked at yet? A throw refuses; nothing is counted. */
+  /** Allows or rejects (by a throw) reading a body over 128 KiB from a caller whose call was not admitted yet. Counts nothing. */
   arrive(principal: Principal): Awaitable<void>;
-  /** May it? Requests a minute, calls at once. A throw refuses. */
+  /** Admits the call: requests per minute, concurrent calls. A throw rejects. */
   admit(call: Call<O>): Awaitable<void>;
-  /** Changes the request; what it returns is checked by the operation's schema again. */
+  /** Changes the request; the result is validated by the operation's schema. */
   prepare(call: Call<O>, request: RequestOf<O>): Awaitable<RequestOf<O> | undefined>;
-  /** May respond at once (cache, refusal in words, test double): no target is asked. The first result wins. */
+  /** May respond without a target (cache, textual refusal, test double). The first result wins. */
   answer(call: Call<O>): Awaitable<Answered<O> | undefined>;
-  /** Where to? The first result replaces the candidates. */
+  /** Selects targets. The first result replaces the candidates. */
   route(call: Call<O>): Awaitable<readonly Target[] | undefined>;
-  /** Reserves tokens and money for exactly what will be sent. A throw refuses. */
+  /** Reserves tokens and money for the final request. A throw rejects. */
   reserve(call: Call<O>): Awaitable<void>;
   /** Changes one attempt's HTTP request: headers, path, query; not the body. */
   send(call: Call<O>, request: HttpRequest, target: Target): Awaitable<HttpRequest | undefined>;
-  /** Sees each attempt when it is over. */
+  /** Observes each attempt at its end. */
   attempt(call: Call<O>, attempt: AttemptReport): Awaitable<void>;
-  /** Changes a whole response, on the way out. */
+  /** Changes a whole response before it is sent to the caller. */
   receive(call: Call<O>, response: ResponseOf<O>): Awaitable<ResponseOf<O> | undefined>;
-  /** Makes what changes the chunks of a stream, on the way out; `undefined` lets this call's stream pass. */
+  /** Creates the transform of a stream; `undefined` leaves the stream unchanged. */
   stream(call: Call<O>): StreamTransform | undefined;
-  /** May rename an error; cannot make it a success. */
+  /** May replace an error; cannot turn it into a success. */
   error(call: Call<O>, error: GatewayError): Awaitable<GatewayError | undefined>;
-  /** Always, exactly once, after the last byte. A throw is logged. */
+  /** Runs always, exactly once, after the last byte. A throw is logged. */
   finish(call: Call<O>, outcome: Outcome): Awaitable<void>;
 }
 
@@ -122,22 +126,22 @@ export type HookName = keyof HookFunctions;
 
 export interface HookObject<N extends HookName, O extends Operation = Operation> {
   readonly handler: HookFunctions<O>[N];
-  /** Before (`pre`) or after (`post`) all hooks without one. */
+  /** Runs before (`pre`) or after (`post`) all hooks without an order. */
   readonly order?: 'pre' | 'post';
-  /** Runs for these operations only, which narrows the types of the handler; for all but `count` unless set. */
+  /** Limits the hook to these operations, which narrows the types of the handler. Default: all but `count`. */
   readonly operations?: readonly O[];
 }
 
-/** A function, or a function with its order and operations. */
+/** Function, or function with its order and operations. */
 export type Hook<N extends HookName, O extends Operation = Operation> = HookFunctions[N] | HookObject<N, O>;
 
-/** How the hooks of one name are run, and which way. */
+/** Kind and direction of a hook. */
 export interface HookRow {
   readonly kind: 'first' | 'sequence' | 'waterfall' | 'transform' | 'observe';
   readonly direction: 'in' | 'out';
 }
 
-/** Kind and direction of each hook, in the order of a call; `docs/plugins/4-life-of-a-call.md` is held to this table by a test. */
+/** Kind and direction of each hook, in the order of a call; a test checks `docs/plugins/4-life-of-a-call.md` against this table. */
 export const HOOKS = Object.freeze({
   authenticate: { kind: 'first', direction: 'in' },
   arrive: { kind: 'sequence', direction: 'in' },

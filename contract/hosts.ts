@@ -1,13 +1,13 @@
 import { BlockList, isIP, isIPv6 } from 'node:net';
 
-/** Whether an address is `https:` at a public host, without a credential. */
+/** Returns whether a URL is `https:` at a public host, without a credential. */
 export function isPublicHttps(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, hostname, username, password } = new URL(text);
   return protocol === 'https:' && username === '' && password === '' && isPublicHost(hostname);
 }
 
-/** Whether a host, as a URL has it, is neither an address of a private or loopback range nor a name for an inner network. */
+/** Returns whether a URL's host is public: no private or loopback address, and no name of an internal network. */
 export function isPublicHost(hostname: string): boolean {
   const host = hostname
     .replace(/^\[|\]$/g, '')
@@ -19,23 +19,26 @@ export function isPublicHost(hostname: string): boolean {
   return host.includes('.') && !PRIVATE_NAME.test(host);
 }
 
-/** Whether a host, with or without brackets, is this machine, which nobody listens to in between; a name but `localhost` may be anything. */
+/**
+ * Returns whether a host, with or without brackets, is this machine. Traffic to it cannot be intercepted. Names other than
+ * `localhost` are never loopback.
+ */
 export function isLoopback(hostname: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, '').replace(/^::ffff:(?=\d+\.)/i, '');
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 }
 
-/** Names of inner networks, by convention or by RFC 6761, 6762 and 8375. */
+/** Names of internal networks, by convention or by RFC 6761, 6762 and 8375. */
 const PRIVATE_NAME =
   /(?:^|\.)(?:localhost|local|internal|intranet|localdomain|lan|corp|home|private|home\.arpa|test|invalid)$/;
 
-/** Ranges that are not the public internet, as in IANA's special-purpose registries. */
+/** Ranges outside the public internet, from IANA's special-purpose registries. */
 const PRIVATE_V4 = blockList('ipv4', [
   ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24'],
   ...['192.0.2.0/24', '192.168.0.0/16', '198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24', '224.0.0.0/3'],
 ]);
 
-/** Those that hold an IPv4 address among them. */
+/** Non-public ranges, including those that contain an IPv4 address. */
 const PRIVATE_V6 = blockList('ipv6', [
   ...['::/16', '64:ff9b::/96', '64:ff9b:1::/48', '100::/64', '2001::/32', '2001:db8::/32', '2002::/16', 'fc00::/7'],
   ...['fe80::/10', 'fec0::/10', 'ff00::/8'],
@@ -50,7 +53,7 @@ function blockList(family: 'ipv4' | 'ipv6', ranges: readonly string[]): BlockLis
   return list;
 }
 
-/** What one caller can choose its addresses from: of IPv6 the first 64 bits, of IPv4 the address. */
+/** Returns the network within which one caller can choose addresses: the first 64 bits of IPv6, the whole address of IPv4. */
 export function networkOf(address: string): string {
   const host = address.replace(/^\[|\]$/g, '').toLowerCase();
   if (!isIPv6(host)) return host;

@@ -55,8 +55,8 @@ export {
   roundCost,
 } from './units.ts';
 
-// The compiler keeps members that others add to these only where the first addition is to the file that declares them: before
-// any plugin's, whatever order its files are in.
+// The compiler keeps members that others add only if the first addition is to the declaring file. This one precedes those of all
+// plugins, regardless of file order.
 declare module './call.ts' {
   interface Operations {}
   interface Services {}

@@ -1,46 +1,46 @@
 import { GatewayError } from './errors.ts';
 
-/** Any value that JSON can hold. */
+/** JSON value. */
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
 
-/** An object read from JSON whose fields nobody has checked yet. */
+/** Object parsed from JSON with unchecked fields. */
 export type JsonObject = Record<string, unknown>;
 
 /** A JSON Schema (2020-12) as plain data. */
 export type Schema = Readonly<Record<string, unknown>>;
 
 /**
- * Readers for JSON that nobody has checked: what a vendor answered, or a field outside the validated table. They never
- * throw, so a translator stays total whatever bytes arrive.
+ * Readers for unchecked JSON: responses of vendors and fields without a schema. They never throw, so a translator handles any
+ * input.
  */
 
-/** Whether a value is a JSON object (not null, not an array). */
+/** Returns whether a value is a JSON object (not null, not an array). */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The value when it is an object, else an empty one. */
+/** Returns the value if it is an object, else an empty object. */
 export function readObject(value: unknown): JsonObject {
   return isObject(value) ? value : {};
 }
 
-/** The value when it is an array, else an empty one. */
+/** Returns the value if it is an array, else an empty array. */
 export function readArray(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** The value when it is a string that is not empty, else undefined. */
+/** Returns the value if it is a non-empty string, else undefined. */
 export function readString(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** A count: the value when it is a finite number, whole and not negative; undefined when it is anything else. */
+/** Returns the value if it is a count (a non-negative integer), else undefined. */
 export function readCount(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? Math.max(0, Math.round(value)) : undefined;
 }
 
 /**
- * The JSON value of a text from outside; undefined when it is not JSON, or goes over the bounds of an answer: 128 levels, 600,000 texts,
+ * Parses JSON from outside. Returns undefined for invalid JSON and beyond the bounds of a response: 128 levels, 600,000 texts,
  * names, lists and objects, 4,000,000 numbers.
  */
 export function parseJson(text: string): unknown {
@@ -51,7 +51,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** A vendor's error body: parsed JSON where it parses (a single-element array is unwrapped), else the text. */
+/** Parses a vendor's error body. Unwraps a single-element array; returns the text if it is not JSON. */
 export function parseErrorBody(text: string): unknown {
   const value = parseJson(text);
   if (value === undefined) return text;
@@ -59,15 +59,14 @@ export function parseErrorBody(text: string): unknown {
 }
 
 /**
- * Whether values that hooks get are frozen: always, but where only plugins run that come with the package. Those do not change what they
- * are given, which their types say and tests hold them to; freezing is a tenth of the time of a small call.
+ * Freezing of values that hooks get. On unless all plugins ship with the package: these do not mutate their input, by their types
+ * and by tests. Freezing takes a tenth of the time of a small call.
  */
 export const freezing = { isOn: true };
 
 /**
- * Freezes a value of plain data with everything in it, and returns it. What is frozen already is taken to be frozen deeply, so
- * a value that is passed on twice costs one look. Only objects and arrays: bytes, streams and what else has a class of its own
- * stay as they are.
+ * Freezes plain data deeply and returns it. Frozen values count as deeply frozen, so a second call costs one check. Freezes objects
+ * and arrays only, not bytes, streams or instances of other classes.
  */
 export function deepFreeze<T>(value: T): T {
   if (!freezing.isOn) return value;
@@ -78,33 +77,33 @@ export function deepFreeze<T>(value: T): T {
   return value;
 }
 
-/** Whether a value is a list, or an object without a class of its own. */
+/** Returns whether a value is a list, or an object without a class. */
 export function isPlain(value: object): boolean {
   if (Array.isArray(value)) return true;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
 }
 
-/** What a text of JSON may hold, however many bytes it has. */
+/** Limits of a JSON text, independent of its length. */
 export interface JsonBounds {
-  /** How deep arrays and objects may nest. */
+  /** Maximum nesting depth of arrays and objects. */
   readonly maxDepth: number;
-  /** How many values and names of fields it may hold in all. */
+  /** Maximum number of values and names of fields. */
   readonly maxValues: number;
-  /** How many numbers, `true`, `false` and `null` it may hold; they count as values unless this is set. */
+  /** Maximum number of numbers, `true`, `false` and `null`. Default: they count as values. */
   readonly maxLiterals?: number;
 }
 
 export interface JsonMeasure {
-  /** Values and names of fields, up to the one that went over a bound. */
+  /** Values and names of fields, up to the first exceeded limit. */
   readonly values: number;
-  /** Bytes of heap that it takes when it is parsed, beside its texts. */
+  /** Heap size after parsing in bytes, without texts. */
   readonly heapBytes: number;
-  /** Which bound it goes over; the measurement ends there. */
+  /** First exceeded limit; the measurement ends there. */
   readonly exceeded: 'depth' | 'values' | undefined;
 }
 
-/** Bytes of heap that one of these takes when parsed, beside its text: measured in Node 20, rounded up. */
+/** Heap size after parsing in bytes, without text: measured in Node 20, rounded up. */
 const HEAP_BYTES = Object.freeze({ name: 80, container: 100, string: 40, literal: 16 });
 
 const QUOTE = 0x22;
@@ -112,20 +111,20 @@ const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
 const COLON = 0x3a;
 
-/** `{` and `[`, and `}` and `]`, differ in this bit. */
+/** Bit that distinguishes `{` from `[`, and `}` from `]`. */
 const CURLY_BIT = 0x20;
 const OPENING = 0x7b;
 const CLOSING = 0x7d;
 
-/** Bytes that go on with a number or a word: neither blank nor a mark of JSON. */
+/** Bytes that continue a number or a word: neither white space nor punctuation of JSON. */
 const IN_LITERAL: readonly boolean[] = Array.from(
   { length: 256 },
   (_, byte) => byte > 0x20 && ![COMMA, COLON, QUOTE].includes(byte) && ![OPENING, CLOSING].includes(byte | CURLY_BIT),
 );
 
 /**
- * Measures JSON in UTF-8 before it is parsed, so that nothing large is made of what is refused. One pass without allocation; strings
- * are skipped. What is not JSON is measured as well as it can be, and left to `JSON.parse` to refuse.
+ * Measures JSON in UTF-8 before it is parsed, so that rejected input allocates little. One pass without allocation; strings are
+ * skipped. Invalid JSON is measured as far as possible and rejected by `JSON.parse`.
  */
 export function measureJson(bytes: Uint8Array, { maxDepth, maxValues, maxLiterals }: JsonBounds): JsonMeasure {
   const { length } = bytes;
@@ -156,7 +155,7 @@ export function measureJson(bytes: Uint8Array, { maxDepth, maxValues, maxLiteral
     }
     if (roomForValues < 0 || roomForLiterals < 0) exceeded ??= 'values';
   }
-  // Of what is not JSON, there may be more colons than strings.
+  // Invalid JSON may have more colons than strings.
   names = Math.min(names, strings);
   const heapBytes =
     names * HEAP_BYTES.name +
@@ -166,10 +165,10 @@ export function measureJson(bytes: Uint8Array, { maxDepth, maxValues, maxLiteral
   return { values: strings + containers + literals, heapBytes, exceeded };
 }
 
-/** Strings up to this length are faster looked through here than by the call of `indexOf`. */
+/** Strings up to this length are scanned faster here than by `indexOf`. */
 const NEAR = 64;
 
-/** Where the string ends whose first byte is at `from`, its closing quote included. */
+/** Returns the end of the string whose first byte is at `from`, including its closing quote. */
 function endOfString(bytes: Uint8Array, from: number): number {
   const { length } = bytes;
   let at = from;
@@ -190,8 +189,8 @@ function endOfString(bytes: Uint8Array, from: number): number {
 }
 
 /**
- * What an answer from outside may hold: a vendor's, an identity provider's. Room for 4,096 tokens with twenty alternatives each, and for
- * 2,000 embeddings of 2,000 numbers.
+ * Limits of a response from outside: from a vendor or an identity provider. They allow 4,096 tokens with twenty alternatives each,
+ * and 2,000 embeddings of 2,000 numbers.
  */
 export const RESPONSE_BOUNDS = Object.freeze({
   maxDepth: 128,
@@ -199,46 +198,46 @@ export const RESPONSE_BOUNDS = Object.freeze({
   maxLiterals: 4_000_000,
 } as const satisfies JsonBounds);
 
-/** A text up to this length cannot nest deep enough to exhaust a stack, nor hold many values. */
+/** A text up to this length cannot exhaust a stack by nesting, nor contain many values. */
 const SMALL_LENGTH = 512;
 
-/** Whether a text of JSON goes over the bounds of an answer. */
+/** Returns whether a JSON text exceeds the limits of a response. */
 export function exceedsBounds(text: string): boolean {
   return text.length > SMALL_LENGTH && measureJson(Buffer.from(text), RESPONSE_BOUNDS).exceeded !== undefined;
 }
 
-/** Where something stands in a value of JSON. */
+/** Position within a JSON value. */
 export interface JsonPlace {
   readonly within: JsonPlace | undefined;
-  /** Its name or index in `within`. */
+  /** Name or index in `within`. */
   readonly at: string | number;
 }
 
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
-/** Whether a text holds half a surrogate pair, which no UTF-8 can say. */
+/** Returns whether a text contains a lone surrogate, which UTF-8 cannot encode. */
 export function isHalved(text: string): boolean {
   return LONE_SURROGATE.test(text);
 }
 
-/** The refusal of what stands at a place. */
+/** Returns the error for a value at a path. */
 export function refusal(why: string, within: JsonPlace | undefined, at: string | number): GatewayError {
   const param = toParam(within, at);
   const where = param === '' ? 'The body' : `"${param.length > 100 ? `${param.slice(0, 100)}…` : param}"`;
   return new GatewayError('invalid_json', `${where} ${why}.`, param === '' ? {} : { param });
 }
 
-/** The refusal of a body that nests deeper than it may. */
+/** Returns the error for a body that exceeds the nesting depth. */
 export function tooDeep(maxDepth: number): GatewayError {
   return new GatewayError('invalid_json', `The body is nested deeper than ${maxDepth} levels.`);
 }
 
-/** A place as a caller would write it: `messages[0].role`. */
+/** Formats a path as a caller would write it: `messages[0].role`. */
 export function toParam(within: JsonPlace | undefined, at: string | number): string {
   const parts = [at];
   for (let place = within; place; place = place.within) parts.push(place.at);
   let param = '';
-  // The last is the body itself, which has no name.
+  // The last part is the body itself, which has no name.
   for (const part of within ? parts.slice(0, -1).reverse() : parts) {
     if (typeof part === 'number') param += `[${part}]`;
     else param += `${param === '' ? '' : '.'}${part.slice(0, 200)}`;
@@ -247,11 +246,11 @@ export function toParam(within: JsonPlace | undefined, at: string | number): str
 }
 
 /**
- * The TypeScript type of a JSON Schema written as a literal, for the keywords that plugin configurations and request bodies
- * use: type, properties, required, default, additionalProperties, items, enum, const, and anyOf or oneOf, beside which the
- * type counts. Others are `unknown`. A property is there when it is required or has a default; the loader fills defaults in.
+ * TypeScript type of a JSON Schema literal. Supports the keywords of plugin configurations and request bodies: type, properties,
+ * required, default, additionalProperties, items, enum, const, and anyOf or oneOf in addition to the type. Others are `unknown`. A
+ * property exists if it is required or has a default; the loader fills in defaults.
  *
- * Our own, because json-schema-to-ts takes 75 seconds to check one plugin here (docs/decisions/schema-types.md).
+ * Custom, because json-schema-to-ts takes 75 seconds to check one plugin here (docs/decisions/schema-types.md).
  */
 export type FromSchema<S> = S extends { readonly const: infer C }
   ? C
@@ -264,7 +263,7 @@ export type FromSchema<S> = S extends { readonly const: infer C }
             ? FromType<T, S>
             : unknown);
 
-/** What `anyOf` and `oneOf` say beside the type: formats and the like say nothing. */
+/** Types from the branches of `anyOf` and `oneOf`; formats and similar keywords add nothing. */
 type FromBranches<S> = S extends { readonly anyOf: readonly (infer A)[] }
   ? FromSchema<A>
   : S extends { readonly oneOf: readonly (infer O)[] }

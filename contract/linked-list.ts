@@ -1,4 +1,4 @@
-/** An item of a {@link LinkedList}. Only the list writes these fields. */
+/** Item of a {@link LinkedList}. Only the list writes these fields. */
 export interface Linked<T> {
   previous: T | undefined;
   next: T | undefined;
@@ -6,15 +6,15 @@ export interface Linked<T> {
 }
 
 /**
- * Work in flight, the oldest first. In place of a Set: V8 replaces the table of a Set after some deletions and links the old one
- * to the new one. Once an old table is in old space it keeps all that passed through the Set until a full collection.
+ * Work in flight, oldest first. Used in place of a Set: V8 replaces the table of a Set after some deletions and links the old table
+ * to the new one. An old table in old space retains all former members until a full collection.
  */
 export class LinkedList<T extends Linked<T>> {
   first: T | undefined = undefined;
   size = 0;
   #last: T | undefined = undefined;
 
-  /** Adds an item at the end; one that is in a list already must leave it before. */
+  /** Adds an item at the end. Remove an item from its current list first. */
   add(item: T): void {
     if (item.isLinked) throw new TypeError('the item is in a list already');
     item.isLinked = true;
@@ -25,7 +25,7 @@ export class LinkedList<T extends Linked<T>> {
     this.size += 1;
   }
 
-  /** Removes an item; returns false for one that has left already. */
+  /** Removes an item; returns false if it was already removed. */
   remove(item: T): boolean {
     if (!item.isLinked) return false;
     const { previous, next } = item;
@@ -40,7 +40,7 @@ export class LinkedList<T extends Linked<T>> {
     return true;
   }
 
-  /** All items, as they are now: any of them may leave while the copy is read. */
+  /** Returns a copy of all items, so that items may leave during iteration. */
   toArray(): T[] {
     const items: T[] = [];
     for (let item = this.first; item; item = item.next) items.push(item);

@@ -1,6 +1,6 @@
 import type { Log } from './units.ts';
 
-/** Member of a log that writes fields that are JSON already. The log of a program that embeds the gateway has none. */
+/** Member of a log that writes fields already serialized as JSON. The log of an embedding program has none. */
 export const WRITE_FIELDS = Symbol('write fields');
 
 interface FieldsLog extends Log {
@@ -12,8 +12,8 @@ function writesFields(log: Log): log is FieldsLog {
 }
 
 /**
- * Logs fields that are written as JSON already (without the braces), at the level `info`. For lines of fields that are known by name, such
- * as those of the access log: nothing in them is looked through for secrets. The line is the one that `log.info` would write.
+ * Logs fields that are already JSON (without the braces) at level `info`. For lines with fixed field names, such as the access log:
+ * they are not redacted. The output is identical to that of `log.info`.
  */
 export function logFields(log: Log, json: string, message: string): void {
   if (writesFields(log)) log[WRITE_FIELDS](json, message);

@@ -1,20 +1,20 @@
 import type { ModelInfo } from './provider.ts';
 
-/** How long before its end a model is warned of. */
+/** Warning period before the shutdown of a model. */
 const SOON_MS = 30 * 86_400_000;
 
-/** The end of a model in Unix milliseconds, where it is within 30 days or over. */
+/** Returns the shutdown of a model in Unix milliseconds, if it is past or within 30 days. */
 export function nearEndOf(model: ModelInfo | undefined, now = Date.now()): number | undefined {
   const end = model?.shutdown === undefined ? Number.NaN : Date.parse(model.shutdown);
   return end - now < SOON_MS ? end : undefined;
 }
 
-/** Whether a model's vendor has shut it down. */
+/** Returns whether a model's vendor has shut it down. */
 export function hasEnded(model: ModelInfo | undefined): boolean {
   return (nearEndOf(model) ?? Number.POSITIVE_INFINITY) <= Date.now();
 }
 
-/** A day, and how long ago that is: `2026-11-23, 3 days ago`. */
+/** Formats a date with its age: `2026-11-23, 3 days ago`. */
 export function describeAge(date: string | undefined, now = Date.now()): string {
   if (date === undefined) return 'an unknown day';
   const days = Math.floor((now - Date.parse(date)) / 86_400_000);

@@ -7,9 +7,9 @@ export function splitModel(name: string): Target {
 }
 
 /**
- * Whether a principal's allow-lists let a target pass; `requested` is the alias it came by. An allowed model is an alias,
- * `provider/model`, `model`, `provider/*` or `*`; it also allows the dated variants that the catalog counts as that model, but
- * never a sibling: `gpt-5` does not allow `gpt-5-pro`.
+ * Returns whether a principal's allow-lists allow a target; `requested` is the alias that resolved to it. An allowed model is an
+ * alias, `provider/model`, `model`, `provider/*` or `*`. It includes the dated variants that the catalog counts as that model, but
+ * no siblings: `gpt-5` does not allow `gpt-5-pro`.
  */
 export function isAllowed(
   catalog: Pick<ModelCatalog, 'find'>,
@@ -33,7 +33,7 @@ export function isAllowed(
   );
 }
 
-/** A caller's word for an error message: bounded, and without control characters. */
+/** Sanitizes a caller's text for an error message: limits its length and replaces control characters. */
 export function clip(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out
   const clean = text.replace(/[\u0000-\u001f\u007f-\u009f]/g, '?');

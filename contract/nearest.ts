@@ -1,9 +1,8 @@
 const MAX_LENGTH = 80;
 
 /**
- * At most `max` candidates that resemble `word`, best first; none when nothing is near. Case, `-`, `_` and spaces do
- * not count, a candidate that begins with the word (or the other way round) counts as near. Words over 80 characters
- * resemble nothing, so that hostile input costs nothing.
+ * Returns at most `max` candidates that resemble `word`, best first. Ignores case, `-`, `_` and spaces. A candidate that starts
+ * with the word, or the reverse, counts as similar. Words over 80 characters match nothing, so hostile input is cheap.
  */
 export function nearest(word: string, candidates: Iterable<string>, max = 3): readonly string[] {
   const wanted = normalise(word);
@@ -19,7 +18,7 @@ export function nearest(word: string, candidates: Iterable<string>, max = 3): re
     .map(({ candidate }) => candidate);
 }
 
-/** `Did you mean "a" or "b"?` for the near candidates, or undefined. */
+/** Returns `Did you mean "a" or "b"?` for similar candidates, or undefined. */
 export function didYouMean(word: string, candidates: Iterable<string>, max = 3): string | undefined {
   const near = nearest(word, candidates, max).map((name) => `"${name}"`);
   if (near.length === 0) return undefined;
@@ -31,7 +30,7 @@ function normalise(word: string): string {
   return word.toLowerCase().replace(/[-_\s]/g, '');
 }
 
-/** 0 is the same word; undefined is not near. */
+/** Returns a distance: 0 for the same word, undefined for no resemblance. */
 function rate(wanted: string, candidate: string): number | undefined {
   if (candidate === '' || candidate.length > MAX_LENGTH) return undefined;
   const allowed = Math.max(1, Math.floor(Math.min(wanted.length, candidate.length) / 3));
@@ -43,7 +42,7 @@ function rate(wanted: string, candidate: string): number | undefined {
     : undefined;
 }
 
-/** Damerau-Levenshtein (optimal string alignment): insertions, deletions, substitutions, swapped neighbours. */
+/** Damerau-Levenshtein distance (optimal string alignment): insertions, deletions, substitutions, transpositions. */
 function distance(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, column) => column);

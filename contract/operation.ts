@@ -15,140 +15,143 @@ import type { StreamProgress } from './events.ts';
 import type { Schema } from './json.ts';
 import type { CodecCall, HttpRequest, ModelInfo, Price, ResponseHeaders, Transport } from './provider.ts';
 
-/** What a provider's HTTP response looks like to an operation. */
+/** Provider's HTTP response, for an operation. */
 export interface AttemptResponse {
-  /** 200 to 299 with content for an attempt: every other status has become a failure already. */
+  /** 200 to 299 with content; every other status is already a failure. */
   readonly status: number;
   /** Names in lower case. */
   readonly headers: ResponseHeaders;
-  /** Read once. Breaking off hangs up. */
+  /** Readable once. Stopping early closes the connection. */
   readonly body: AsyncIterable<Uint8Array>;
-  /** The whole body; hangs up and throws beyond `maxBytes`. */
+  /** Reads the whole body; closes the connection and throws beyond `maxBytes`. */
   readAll(maxBytes?: number): Promise<Buffer>;
-  /** Hangs up. Harmless after the end. */
+  /** Closes the connection. No effect after the end. */
   destroy(): void;
   /**
-   * Reports what an event stream has come to, after each read that completed an event. From the first report on, the timeout `idle`
-   * counts events, not bytes. {@link body} ends at once when the answer is `complete`, after one second when it is `ending`, after two
-   * when it is `finished`; what follows is dropped.
+   * Reports the progress of an event stream after each read that completed an event. From the first report on, the timeout `idle`
+   * counts events, not bytes. {@link body} ends at once when the response is `complete`, after one second when it is `ending`,
+   * after two when it is `finished`; later bytes are dropped.
    */
   reportProgress?(progress: StreamProgress): void;
-  /** Of a websocket: sends a text frame, and resolves when it has gone out. {@link body} are the frames that come, one a chunk. */
+  /** Websocket only: sends a text frame and resolves when it is written. {@link body} yields the received frames, one per chunk. */
   readonly send?: ((text: string) => Promise<void>) | undefined;
 }
 
-/** How a request is sent that is not one by itself. */
+/** Transport of a request that is not plain HTTP. */
 export interface SentBy {
-  /** It opens a websocket, whose messages have so many bytes at most and which lives so long at most; the response has status 101. */
+  /** Opens a websocket with these limits of message size and lifetime; the response has status 101. */
   readonly websocket?: { readonly maxMessageBytes: number; readonly totalMs: number };
-  /** It goes by what is open already, in place of the network. */
+  /** Open connection that replaces the network. */
   readonly transport?: Transport;
 }
 
-/** A target and what is known of it. */
+/** Target and its known facts. */
 export interface TargetFacts<O extends Operation = Operation> {
   readonly target: Target;
-  /** What the target's provider registered for this operation. */
+  /** Registration of the target's provider for this operation. */
   readonly offer: OfferOf<O>;
-  /** Undefined when the catalogue does not know the model. */
+  /** Undefined if the catalog does not know the model. */
   readonly model: ModelInfo | undefined;
-  /** Undefined when it is not known; unknown is never free. */
+  /** Undefined if unknown; an unknown price is never free. */
   readonly price: Price | undefined;
 }
 
-/** What a call comes to, or may come to at most. */
+/** Usage and cost of a call, or their upper bound. */
 export interface Metered {
   readonly units: Units;
-  /** Whole nano-dollars; undefined when the price is not known. */
+  /** Whole nano-dollars; undefined if the price is unknown. */
   readonly cost: number | undefined;
-  /** What the cost is made of; absent where that is not known. */
+  /** Components of the cost; absent if unknown. */
   readonly parts?: readonly CostPart[];
-  /** Whether the provider told no usage, so that it was counted here. */
+  /** True if the provider reported no usage and the gateway estimated it. */
   readonly estimated?: boolean;
-  /** What the provider says that it costs, in US dollars: that is charged, unless the operator has a price of their own. */
+  /** Cost in US dollars as reported by the provider. It is charged unless the operator set a price. */
   readonly providerCost?: number | undefined;
-  /** Of an estimate: the vendor has done the work already. Neither the balance nor a budget refuses the call; both may go below zero. */
+  /**
+   * Estimates only: the vendor has already done the work. Neither the balance nor a budget rejects the call; both may become
+   * negative.
+   */
   readonly owed?: boolean;
   /**
-   * Of an estimate whose end the call does not see, such as a batch: until when (Unix milliseconds) it stays reserved after a call that
-   * ended well. Whoever made the call settles it in the ledger, under the call's id.
+   * Estimates only, for operations such as batches that outlive the call: Unix milliseconds until which the reservation stays after
+   * a successful call. The plugin that made the call settles it in the ledger under the call's id.
    */
   readonly heldUntil?: number;
 }
 
-/** A chat request of a client as it would be sent to its first target that may have it. */
+/** Chat request of a client in the form for its first permitted target. */
 export interface ChatDraft {
   readonly target: Target;
-  /** The model as the request named it. */
+  /** Model name of the request. */
   readonly requested: string;
-  /** As the vendor is to get it; its `dropped` are told by whoever sends it. */
+  /** Request for the vendor; the sender reports its `dropped`. */
   readonly request: HttpRequest;
-  /** The most that it may come to at a price. */
+  /** Returns the upper bound of its cost at a price. */
   most(price: Price | undefined): Metered;
 }
 
-/** One attempt at one target, as an operation works on it. */
+/** One attempt at one target, for an operation. */
 export interface Attempt<O extends Operation = Operation> extends TargetFacts<O> {
   readonly call: Call<O>;
-  /** As it is to be sent: after all hooks. Its model, where it has one, is the target's. */
+  /** Final request after all hooks. Its model, if any, is the target's. */
   readonly request: RequestOf<O>;
   readonly codecCall: CodecCall;
   readonly abortSignal: AbortSignal;
-  /** Sends a request to the target's endpoint: `send` hooks, deadlines, key, limits of size. Throws what is to be told. */
+  /** Sends a request to the target's endpoint, with `send` hooks, deadlines, key and size limits. Throws the error to report. */
   send(request: HttpRequest, by?: SentBy): Promise<AttemptResponse>;
-  /** The same for a response that is JSON: its value, parsed. */
+  /** Sends a request and returns the parsed JSON response. */
   sendForJson(request: HttpRequest): Promise<unknown>;
-  /** Says what the call came to, as far as is known; the last word before the end counts. */
+  /** Reports the usage and cost so far; the last report before the end counts. */
   meter(metered: Metered): void;
   /**
-   * For responses that go on after the attempt resolved, such as sound: passes them on, ends the call when they end, break
-   * off or are left, and tells `onEnd` before it does.
+   * Forwards a response that continues after the attempt resolved, such as sound. Ends the call when the response ends, fails or is
+   * abandoned, and calls `onEnd` first.
    */
   whileStreaming<T>(source: AsyncIterable<T>, onEnd: () => void): AsyncIterable<T>;
 }
 
-/** A kind of call beside chat. Registered with `api.operation`; `embeddings` and `speech` are two. */
+/** Kind of call other than chat. Registered with `api.operation`; examples are `embeddings` and `speech`. */
 export interface OperationDefinition<O extends Operation = Operation> {
   readonly name: O;
-  /** Of its request: what a hook changed is checked by it again. */
+  /** Request schema; also validates changes of hooks. */
   readonly request: Schema;
-  /** The most that a request may come to at a target, before it is sent. Pure. */
+  /** Returns the upper bound of a request's cost at a target, before it is sent. Pure. */
   estimate(request: RequestOf<O>, facts: TargetFacts<O>): Metered;
-  /** Asks one target. Throws `StreamFailure` or `GatewayError`; what may be tried elsewhere is core's to say. */
+  /** Calls one target. Throws `StreamFailure` or `GatewayError`; core decides about retries. */
   attempt(attempt: Attempt<O>): Promise<ResponseOf<O>>;
-  /** Whether a value has the shape of its response: a cheap look at what hooks hand back. */
+  /** Returns whether a value has the shape of its response: a cheap check of hook results. */
   isResponse(value: unknown): value is ResponseOf<O>;
 }
 
-/** What `api.models.call` gives. */
+/** Result of `api.models.call`. */
 export interface CallResult<O extends Operation = Operation> {
   readonly response: ResponseOf<O>;
-  /** What an HTTP route tells of the call: provider, model, attempts, cost, timing; names in lower case. */
+  /** Response headers of the call for an HTTP route: provider, model, attempts, cost, timing; names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** A specialist of the team: declared in the configuration, or shipped by a plugin with `api.agent(…)`. */
+/** Specialist of the team: from the configuration, or from a plugin by `api.agent(…)`. */
 export interface AgentDefinition {
   /** `[a-z0-9_-]{1,40}`, unique in the team. */
   readonly name: string;
-  /** One line: what it is for. The router chooses by this text; an empty one keeps it out of the router's choice. */
+  /** Purpose in one line, for the router. With an empty text the router never chooses the agent. */
   readonly when: string;
   readonly instructions?: string;
-  /** `provider/model` or an alias; absent uses the model of the request. */
+  /** `provider/model` or an alias. Default: the model of the request. */
   readonly model?: string;
   readonly temperature?: number;
   readonly maxTokens?: number;
-  /** Names of tools it may use, such as `rag`. */
+  /** Names of its tools, such as `rag`. */
   readonly tools?: readonly string[];
-  /** Whether it is shown the caller's actions; true unless set. */
+  /** True if it receives the caller's actions; default: true. */
   readonly actions?: boolean;
-  /** Whether it is shown the session's memory; true unless set. */
+  /** True if it receives the session's memory; default: true. */
   readonly memory?: boolean;
-  /** Replaces the model call: an agent written in code. */
+  /** Replaces the model call, for agents written in code. */
   run?(task: AgentTask, context: AgentContext): Promise<AgentFinding>;
   /**
-   * Wipes what the agent itself keeps about this caller, one session or all; answers how many it wiped. Called by
-   * `DELETE /api/core/agent/memory`.
+   * Deletes the agent's own data about this caller, of one session or all; returns the number of deleted items. Called by `DELETE
+   * /api/core/agent/memory`.
    */
   forget?(principal: Principal, session?: string): Promise<number>;
 }
@@ -176,17 +179,17 @@ export interface AgentFinding {
 
 export interface AgentContext {
   readonly principal: Principal;
-  /** The request this is part of: what the agent's own calls through `api` pass on, with `onOutcome`. */
+  /** Id of the parent request. The agent's own calls through `api` pass it on, with `onOutcome`. */
   readonly requestId: string;
-  /** Told what such a call came to, so that the request's usage and the access log have it. */
+  /** Receives the result of such a call, for the request's usage and the access log. */
   onOutcome?(call: Call, outcome: Outcome): void;
   readonly signal: AbortSignal;
-  /** A model call for this agent: metered, limited, part of the request. */
+  /** Calls a model for this agent: metered, limited, part of the request. */
   chat(
     messages: readonly ChatMessage[],
     options?: { readonly temperature?: number; readonly schema?: Schema },
   ): Promise<ChatResponse>;
-  /** Shows something in the event stream. */
+  /** Sends data to the event stream. */
   emit(data: unknown): void;
   readonly usage: () => Usage;
 }

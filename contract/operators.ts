@@ -1,4 +1,4 @@
-/** What plugins that operators work with need beside the contract of all; `tollgate/operators` (plugins/policies/kit) passes it on with their own. */
+/** Exports for operator plugins in addition to the common contract; re-exported by `tollgate/operators` (plugins/policies/kit). */
 
 export { auditActor } from './audit.ts';
 export { BUDGET, isTimeZone, MAX_OWN_BUDGETS, OWN_BUDGET, readBudget, WEEKDAYS } from './budget-rules.ts';

@@ -5,22 +5,22 @@ import { clip, isAllowed } from './model-names.ts';
 import type { Plan, PluginApi } from './plugin.ts';
 import type { Records } from './store.ts';
 
-/** The plans that operators put at run time, in one record. */
+/** Plans that operators write at run time, in one record. */
 export interface StoredPlans {
   readonly [name: string]: StoredPlan;
 }
 
 export interface StoredPlan {
   readonly plan: Plan;
-  /** Grows with each change of this plan. */
+  /** Increases with each change of this plan. */
   readonly version: number;
 }
 
-/** The name of the record of plans, and its only id. */
+/** Name of the record of plans, and its only id. */
 export const PLANS = 'plans';
 export const ALL_PLANS = 'all';
 
-/** How long a plan that was put may take to reach another node, in milliseconds; this one knows at once. */
+/** Milliseconds until other nodes see a changed plan; this node sees it at once. */
 const KNOWN_MS = 3000;
 
 export interface NamedPlan {
@@ -29,8 +29,8 @@ export interface NamedPlan {
 }
 
 /**
- * Refuses targets that a plan does not have among its models. `requested` is the name they came by: an alias that is among the models
- * allows all of its targets.
+ * Rejects targets that are not among a plan's models. `requested` is the name that resolved to them: an allowed alias allows all of
+ * its targets.
  */
 export function assertInPlan(
   catalog: Pick<ModelCatalog, 'find'>,
@@ -44,22 +44,22 @@ export function assertInPlan(
   if (!refused) return;
   throw new GatewayError(
     'model_not_allowed',
-    `The plan "${named.name}" has not "${clip(refused.provider)}/${clip(refused.model)}" among its models. \`GET /v1/models\` lists those that you may call.`,
+    `The plan "${named.name}" does not include "${clip(refused.provider)}/${clip(refused.model)}". \`GET /v1/models\` lists the models that you may call.`,
     { param },
   );
 }
 
-/** All plans by name: those of the file first, which nothing in the store replaces. */
+/** All plans by name. Plans of the file come first and cannot be replaced by those in the store. */
 export type PlanBook = ReadonlyMap<string, NamedPlan>;
 
-/** What plans are read with: a part of {@link PluginApi}. */
+/** Part of {@link PluginApi} for reading plans. */
 export interface PlanApi {
   readonly settings: PluginApi['settings'];
   readonly stores: Pick<PluginApi['stores'], 'shared'>;
   readonly books: Pick<PluginApi['books'], 'records'>;
 }
 
-/** Reads the plans: those of the file, and those of the store as they were a moment ago. */
+/** Reads the plans of the file and the cached plans of the store. */
 export function createPlanBook({
   books: { records },
   settings,
@@ -70,7 +70,7 @@ export function createPlanBook({
     try {
       last = joinPlans((await stored.find(ALL_PLANS)).value ?? {}, settings.plans);
     } catch (error) {
-      // Plans of a moment ago are better than none; the store is asked again after a while, not by every call.
+      // Stale plans are better than none. The store is queried again after a delay, not by every call.
       if (!last) throw error;
     }
     return last;
@@ -85,26 +85,26 @@ function joinPlans(stored: StoredPlans, ofFile: Readonly<Record<string, Plan>>):
   return new Map(rows.map(([name, plan]): [string, NamedPlan] => [name, { name, plan }]));
 }
 
-/** What is kept of an account in addition to its ledger. */
+/** Data of an account in addition to its ledger. */
 export interface AccountRecord {
   readonly plan?: string;
 }
 
-/** The name of the accounts' records; before there were records, the shared name of their documents. */
+/** Name of the account records; formerly, the shared name of their documents. */
 export const ACCOUNTS = 'accounts';
 
-/** How long a changed plan of an account may take to reach every node, in milliseconds; this one knows at once. */
+/** Milliseconds until every node sees a changed plan of an account; this node sees it at once. */
 const PLAN_TTL_MS = 4000;
 
-/** Finds the plan that applies to a caller. */
+/** Finds the plan of a caller. */
 export type PlanFinder = (principal: Principal) => NamedPlan | undefined | Promise<NamedPlan | undefined>;
 
-/** The key of an account's document: user ids are hashed by the store, so any text may be one. */
+/** Returns the key of an account's document: the store hashes user ids, so any text is valid. */
 export function accountKey(account: string): string {
   return `account:${account}`;
 }
 
-/** What an operator gave an account: its record, or the document that stands for version 0 of it. */
+/** Returns an account's record, or the document that precedes its first version. */
 export async function findAccount(
   api: Pick<PlanApi, 'stores' | 'books'>,
   account: string,
@@ -115,9 +115,9 @@ export async function findAccount(
 }
 
 /**
- * The plan that applies to a caller: the one of the key or token, else the one an operator gave the account, else the
- * default plan. Undefined when there is none: no plan, no limit. Throws `permission_denied` for a caller whose plan is not
- * there (any more) when no other one applies: a name that limits nothing must not lift the limits.
+ * Finds the plan of a caller: that of the key or token, else that of the account, else the default plan. Returns undefined without
+ * a plan, which means no limit. Throws `permission_denied` if the caller's plan is missing and no other applies: an unknown name
+ * must not lift the limits.
  */
 export function createPlanFinder(api: PlanApi): PlanFinder {
   const { defaultPlan } = api.settings;
@@ -130,7 +130,7 @@ export function createPlanFinder(api: PlanApi): PlanFinder {
     if (plan || (wanted ?? given) === undefined) return plan;
     throw new GatewayError(
       'permission_denied',
-      'The plan of this credential or its account is not one of this gateway any more: its operator has to name another.',
+      'The plan of this credential or its account no longer exists. Ask the operator to set another one.',
     );
   };
   const findIn = (book: PlanBook, { plan: wanted, account }: Principal): ReturnType<PlanFinder> => {
@@ -145,28 +145,28 @@ export function createPlanFinder(api: PlanApi): PlanFinder {
   };
 }
 
-/** No plan has it. */
+/** Name that no plan can have. */
 const NO_NAME = '\u0000';
 
-/** What operators set for a user, and what is known of one. */
+/** Operator's settings and known data of a user. */
 export interface UserRecord {
-  /** As the identity provider or an operator wrote it. */
+  /** Name from the identity provider or an operator. */
   readonly name?: string;
-  /** Unix milliseconds; absent for a user who is not blocked. */
+  /** Unix milliseconds; absent if the user is not blocked. */
   readonly blockedAt?: number;
   readonly reason?: string;
 }
 
-/** The name of the users' records. */
+/** Name of the user records. */
 export const USERS = 'users';
 
-/** How long another node may let a blocked user in, in milliseconds; this one forgets at once. */
+/** Milliseconds for which another node may admit a blocked user; this node rejects at once. */
 const BLOCKED_KNOWN_MS = 2000;
 
-/** Throws `permission_denied` for a user whom an operator blocked; at once for one who was looked up a moment ago. */
+/** Throws `permission_denied` for a blocked user; synchronously if the user was looked up recently. */
 export type RefuseBlocked = (userId: string) => void | Promise<void>;
 
-/** Looks users up, and remembers for a moment whether they are blocked. */
+/** Looks up users and caches briefly whether they are blocked. */
 export function createBlockedUsers(users: Records<UserRecord>): RefuseBlocked {
   const reads = createFreshReads(async (id) => {
     void users.note(id);
@@ -184,6 +184,6 @@ function refuseBlocked(isBlocked: boolean): void {
   if (!isBlocked) return;
   throw new GatewayError(
     'permission_denied',
-    'An operator of this gateway has blocked this user, with all keys and tokens. Ask them to lift that.',
+    'An operator of this gateway blocked this user with all keys and tokens. Ask them to unblock it.',
   );
 }

@@ -58,76 +58,83 @@ export const PLUGIN_KINDS = Object.freeze([
 export type PluginKind = (typeof PLUGIN_KINDS)[number];
 
 /**
- * What a plugin may declare that it uses beyond what every plugin may. `ledger`: {@link BooksApi.ledger}, all accounts and calls, and to
- * move money. `records`: {@link BooksApi.records} and {@link OperatorsApi.allPersonalData}: users, accounts and plans, and to erase what is
- * kept of people. `operators`: {@link PluginApi.operators}: the gateway as operators see it, and the audit log. `credentials`: what callers
- * send to prove who they are (the hook `authenticate`, which auth plugins have without it), and the keys of providers
- * ({@link ModelsApi.offers}). `hosts`: {@link PluginApi.fetch} to hosts that it does not name.
+ * Permissions that a plugin declares beyond those of every plugin.
+ * `ledger`: {@link BooksApi.ledger}, with access to all accounts and calls and to transfers of money.
+ * `records`: {@link BooksApi.records} and {@link OperatorsApi.allPersonalData}: users, accounts and plans, and erasure of personal
+ * data.
+ * `operators`: {@link PluginApi.operators}: the operators' view of the gateway, and the audit log.
+ * `credentials`: credentials of callers (the hook `authenticate`; auth plugins need no permission for it) and provider keys ({@link
+ * ModelsApi.offers}).
+ * `hosts`: {@link PluginApi.fetch} to undeclared hosts.
  */
 export const PERMISSIONS = Object.freeze(['ledger', 'records', 'operators', 'credentials', 'hosts'] as const);
 export type Permission = (typeof PERMISSIONS)[number];
 
 /**
- * What a plugin is: data and one `setup` function. `configSchema` is a JSON Schema of type object; beside the standard
- * keywords it may say `secret: true` (masked wherever the configuration is shown), `format: "duration"` (`30s`,
- * `500ms`, `2m`), `format: "money"` (US dollars as a decimal string or number), `format: "size"` (`20mb`), `format: "url"`
- * and `format: "path"` (a relative path becomes absolute, under the folder of the configuration file).
+ * Plugin: data and one `setup` function. `configSchema` is a JSON Schema of type object. It supports these keywords in addition to
+ * the standard ones: `secret: true` (masked wherever the configuration is shown), `format: "duration"` (`30s`, `500ms`, `2m`),
+ * `format: "money"` (US dollars as a decimal string or number), `format: "size"` (`20mb`), `format: "url"` and `format: "path"` (a
+ * relative path is resolved against the folder of the configuration file).
  */
 export interface Plugin<S extends object = object, K extends PluginKind = PluginKind> {
-  /** The folder or file name, and the instance name unless the configuration gives another. */
+  /** Folder or file name. Also the instance name, unless the configuration sets another. */
   readonly name: string;
   readonly kind: K;
   readonly apiVersion: 1;
   readonly configSchema?: S;
-  /** Hosts (`name` or `name:port`) that it may connect to, beside those of its config's `format: "url"` options. */
+  /** Hosts (`name` or `name:port`) that it may connect to, in addition to those of its `format: "url"` options. */
   readonly hosts?: readonly string[];
-  /** What of the gateway it uses beyond what every plugin may ({@link PERMISSIONS}); operators see it before they add it. */
+  /** Permissions beyond those of every plugin ({@link PERMISSIONS}); operators see them before they add it. */
   readonly permissions?: readonly Permission[];
-  /** What it gives other plugins by {@link PluginApi.provide}. */
+  /** Names of its services for {@link PluginApi.provide}. */
   readonly provides?: readonly string[];
-  /** Plugins (by name), or what plugins provide, without which it does not work: missing ones are an error at start. */
+  /** Required plugins or services, by name; a missing one is a startup error. */
   readonly requires?: readonly string[];
-  /** Store plugins only: `one` when what must be atomic lives in one process, so that workers cannot share it; `many` unless set. */
+  /** Store plugins only: `one` if atomic data lives in one process, so that workers cannot share it. Default: `many`. */
   readonly processes?: 'one' | 'many';
-  /** A top-level key of the configuration that holds this plugin's options, not its place among its kind; without it they are `{}`, or null where the schema takes that. */
+  /**
+   * Top-level configuration key with this plugin's options, in place of the section for its kind. If the key is missing, the
+   * options are `{}`, or null if the schema accepts it.
+   */
   readonly section?: string;
-  /** What `setup` would refuse, without side effects; `tollgate check` runs it. */
+  /** Returns the problems that would make `setup` fail, without side effects; run by `tollgate check`. */
   check?(config: PluginConfig<S>, context: CheckContext): readonly Problem[] | Promise<readonly Problem[]>;
-  /** Secrets plugins only: opens the manager of secrets that references such as `${vault:…}` of the configuration name, before it is checked. */
+  /** Secrets plugins only: opens the secrets manager for references such as `${vault:…}`, before the configuration is validated. */
   secrets?(config: PluginConfig<S>, context: SecretsContext): SecretsReader;
-  /** Auth plugins only: the kinds of credentials that it knows; keys and tokens unless set. */
+  /** Auth plugins only: supported kinds of credentials. Default: keys and tokens. */
   readonly credentials?: readonly CredentialKind[];
   /**
-   * Auth plugins only: whether a text has the shape of its credentials, right or wrong. Callers send placeholders beside the right
-   * one; without this anything may be a credential, and two different ones are refused.
+   * Auth plugins only: returns whether a text has the form of its credentials, valid or not. Some clients send a placeholder in
+   * addition to the real credential. Without this function any text may be a credential, and requests with two different ones are
+   * rejected.
    */
   isCredential?(text: string): boolean;
-  /** The commands that it registers with `api.command`, for `tollgate --help`. */
+  /** Commands that it registers with `api.command`, for `tollgate --help`. */
   readonly commands?: readonly { readonly name: string; readonly summary: string }[];
-  /** Registers everything; registration ends when boot does. The config is validated, interpolated and frozen. */
+  /** Registers everything; registration ends with startup. The config is validated, interpolated and frozen. */
   setup(api: ApiOfKind[K], config: PluginConfig<S>): void | Promise<void>;
 }
 
-/** Something that a plugin's `check` finds wrong with its configuration. */
+/** Configuration problem, found by a plugin's `check`. */
 export interface Problem {
-  /** A JSON pointer into the plugin's config, such as `/models/0`; the whole config unless set. */
+  /** JSON pointer into the plugin's config, such as `/models/0`. Default: the whole config. */
   readonly path?: string;
-  /** What is wrong, as the end of a sentence that begins with the place. Holds no secret. */
+  /** Description, as the end of a sentence that begins with the path. Contains no secret. */
   readonly message: string;
-  /** What to do, a whole sentence. */
+  /** Fix, as a whole sentence. */
   readonly hint?: string;
 }
 
-/** What a plugin's `check` may know beside its own configuration. */
+/** Context of a plugin's `check`, in addition to its configuration. */
 export interface CheckContext {
-  /** What relative paths are relative to. Absolute. */
+  /** Base of relative paths. Absolute. */
   readonly baseDir: string;
   readonly settings: GatewaySettings;
 }
 
 /**
- * The type of a validated config: {@link FromSchema} of its schema, or an open object. The tuple keeps TypeScript from
- * expanding `FromSchema<object>` while it infers S: that ends in TS2589 for any schema with `required`.
+ * Type of a validated config: {@link FromSchema} of its schema, or an open object. The tuple prevents TypeScript from expanding
+ * `FromSchema<object>` while it infers S, which causes TS2589 for any schema with `required`.
  */
 export type PluginConfig<S extends object> = object extends S
   ? Readonly<Record<string, unknown>>
@@ -135,7 +142,7 @@ export type PluginConfig<S extends object> = object extends S
     ? FromSchema<S>
     : never;
 
-/** Returns its argument; gives `config` its type, which is the plugin's own concern: to all others it is a plugin of its kind. */
+/** Returns its argument, with the type of `config` inferred. Other code sees only a plugin of its kind. */
 export function definePlugin<const S extends object, const K extends PluginKind = PluginKind>(
   plugin: Plugin<S, K>,
 ): Plugin<object, K>;
@@ -144,199 +151,220 @@ export function definePlugin(plugin: Plugin): Plugin {
 }
 
 export interface ModelRow {
-  /** `provider/model`, or an alias. */
+  /** `provider/model` or an alias. */
   readonly id: string;
   readonly owned_by: string;
 }
 
-/** What is wrong with a model as it is configured; `tollgate check` says the same. */
+/** Problem of a configured model, as `tollgate check` also reports it. */
 export interface ModelProblem {
-  /** The cause and the remedy, whole sentences without secrets. */
+  /** Cause and fix, in whole sentences without secrets. */
   readonly text: string;
-  /** Whether every call of the model fails; else some do, or their cost is wrong. */
+  /** True if every call of the model fails. False if only some fail or their cost is wrong. */
   readonly stops: boolean;
 }
 
-/** What an instance keeps of users. */
+/** Personal data that an instance stores. */
 export interface PersonalData {
-  /** In the plural, such as `keys`. */
+  /** Plural noun, such as `keys`. */
   readonly name: string;
-  /** How many there are of a user. */
+  /** Returns the number of items of a user. */
   count(user: PersonOf): Promise<number>;
-  /** Erases them, or what they say of the person; answers how many. Once more it finds none. */
+  /** Erases or anonymizes the items and returns their number. A second call finds none. */
   erase(user: PersonOf): Promise<number>;
 }
 
-/** A user, with all accounts that paid for them, their own first. */
+/** User with all accounts that paid for them, their own first. */
 export interface PersonOf {
   readonly userId: string;
   readonly accounts: readonly string[];
 }
 
-/** The documents of another plugin instance, to be read. */
+/** Read-only documents of another plugin instance. */
 export interface SharedDocuments<T = unknown> {
   get(key: string): Promise<T | undefined>;
 }
 
-/** What a schema refuses of a value. */
+/** Returns the schema violations of a value. */
 export type Validate = (value: unknown, schema: Schema) => readonly ProblemAt[];
 
-/** Tables of models, such as `config/models.json`. */
+/** Model tables, such as `config/models.json`. */
 export interface ModelTables {
-  /** The table of this release. */
+  /** Returns the table of this release. */
   shipped(): ModelTable;
-  /** What is wrong with a table. */
+  /** Returns the problems of a table. */
   problemsOfTable(table: unknown): readonly string[];
-  /** What is wrong with what a vendor's list says of its models. */
+  /** Returns the problems of a vendor's model list. */
   problemsOfModels(models: readonly ModelInfo[]): readonly string[];
 }
 
-/** Models: which there are, what names stand for, and calls of them for operations other than chat. */
+/** Models: list, aliases, and calls for operations other than chat. */
 export interface ModelsApi {
-  /** Models and aliases that this principal may use. */
+  /** Returns the models and aliases that this principal may use. */
   list(principal?: Principal): readonly ModelRow[];
-  /** The models of chat: ids, facts, prices. */
+  /** Chat models: ids, facts, prices. */
   readonly catalog: ModelCatalog;
-  /** The aliases of the configuration, each with what it stands for: `provider/model` in the order to try. */
+  /** Returns the configured aliases, each with its targets: `provider/model` in the order to try. */
   aliases(): readonly (readonly [alias: string, targets: readonly string[]])[];
-  /** What an alias stands for; undefined when it is none. */
+  /** Returns the targets of an alias; undefined for an unknown alias. */
   alias(name: string): readonly string[] | undefined;
-  /** What stops calls of a model or an alias as it is configured, or makes them fail or cost wrongly; undefined when nothing is known to. Whether the provider has its credential is `catalog.isConfigured`. */
+  /**
+   * Returns the known problem of a configured model or alias that blocks calls, makes them fail or bills them wrongly. Undefined if
+   * there is none. For a provider's credential see `catalog.isConfigured`.
+   */
   problemOf(name: string): ModelProblem | undefined;
-  /** What this process knows of its targets (state, errors, latency) and of its retries. */
+  /** Returns the targets (state, errors, latency) and retries of this process. */
   routing(): RoutingState;
-  /** What instances registered for an operation, by instance name; complete once the gateway listens. Keys of vendors are cut out, unless with the permission `credentials`. */
+  /**
+   * Returns the registrations for an operation by instance name; complete once the gateway listens. Provider keys are removed
+   * without the permission `credentials`.
+   */
   offers<O extends Operation>(operation: O): ReadonlyMap<string, OfferOf<O>>;
-  /** What a provider's vendor lists itself, sent for now with the provider's key; unchecked but for the length of ids. */
+  /** Fetches the vendor's own model list with the provider's key. Unvalidated except for the length of ids. */
   listAtProvider(provider: string): Promise<readonly ModelInfo[]>;
-  /** The table of models of this release, and what is wrong with another one. */
+  /** Model table of this release, and validation of other tables. */
   readonly tables: ModelTables;
-  /** A call of an operation that a plugin registered, through the whole pipeline: limits, fallback, hooks, ledger. */
+  /** Calls an operation that a plugin registered, through the whole pipeline: limits, fallback, hooks, ledger. */
   call<O extends Operation>(operation: O, request: RequestOf<O>, context: OperationContext): Promise<CallResult<O>>;
   /**
-   * Lets one request of a file in as if it had come by itself in a client's format, with the hooks of `count`: what would be sent to the
-   * first target that `takes` takes. Nothing is sent, held or charged. For routes.
+   * Reads one request of a file as if a client had sent it, with the hooks of `count`. Returns the request for the first target
+   * that `takes` accepts. Nothing is sent, held or charged. For routes.
    */
   draft(ctx: RouteContext, dialect: string, body: Buffer, takes: (provider: string) => boolean): Promise<ChatDraft>;
-  /** Sends a request that is no call to a provider's endpoint for an operation. Resolves with whatever status comes. */
+  /** Sends a request that is not a call to a provider's endpoint for an operation. Resolves with any status. */
   sendTo(operation: Operation, provider: string, request: HttpRequest, signal?: AbortSignal): Promise<AttemptResponse>;
-  /** Throws for what would make a target of an operation do, as it is sent, what this caller may not have done, and for addresses of media but `https:` at public hosts: the gate of every request. */
+  /**
+   * Throws for a request with effects at the target that this caller is not allowed, and for media URLs other than `https:` at
+   * public hosts. Every request passes this gate.
+   */
   checkEffects(operation: Operation, target: Target, body: object, principal: Principal): Promise<void>;
 }
 
-/** Money, and records that are the same for all instances. */
+/** Money, and records shared by all instances. */
 export interface BooksApi {
-  /** The most this call may come to over its targets, by the price table; with `maxTokens`, if a chat, or another call with `max_tokens`, had this limit of output. */
+  /**
+   * Returns the maximum cost of a call over its targets, by the price table. `maxTokens` replaces the output limit of a chat, or of
+   * another call with `max_tokens`.
+   */
   estimate(call: Call, maxTokens?: number): Metered;
-  /** Sets how many tokens a chat, or another call whose request has `max_tokens`, may write; for `reserve` hooks, which know what it may cost. */
+  /**
+   * Sets the output limit in tokens of a chat, or of another call with `max_tokens`. For `reserve` hooks, which know its maximum
+   * cost.
+   */
   limitOutput(call: Call, tokens: number): void;
-  /** All accounts and calls. With the permission `ledger`; throws without it. */
+  /** All accounts and calls. Requires the permission `ledger`; throws without it. */
   readonly ledger: Ledger;
   /**
-   * Records of the gateway: `users`, `accounts`, `plans`. Unlike what {@link PluginApi.keyv} keeps, no change is lost. With the
-   * permission `records`; throws without it.
+   * Records of the gateway: `users`, `accounts`, `plans`. Unlike {@link PluginApi.keyv}, no update is lost. Requires the permission
+   * `records`; throws without it.
    */
   records<T>(name: string): Records<T>;
 }
 
-/** What operators see and change. With the permission `operators`; throws without it. */
+/** Operators' view and actions. Requires the permission `operators`; throws without it. */
 export interface OperatorsApi {
   /** For routes and commands of operators. */
   readonly gateway: GatewayView;
-  /** Writes down a change that an operator made: after it was made, before it is answered. Entries are never altered. */
+  /** Writes an operator's change to the audit log, after the change and before the response. Entries are immutable. */
   audit(change: AuditChange): Promise<void>;
-  /** What operators changed, newest first. */
+  /** Returns the changes of operators, newest first. */
   auditLog(query: AuditQuery): Promise<AuditPage>;
-  /** All that instances keep of users; with the permission `records` too; complete once the gateway listens. */
+  /** Returns all personal data of instances; also requires the permission `records`; complete once the gateway listens. */
   allPersonalData(): readonly PersonalData[];
-  /** What a schema refuses of a value, in the words of the configuration. */
+  /** Returns the schema violations of a value, in the terms of the configuration. */
   readonly validate: Validate;
-  /** Takes another table of models in place of the one in use, for all operations. */
+  /** Replaces the model table for all operations. */
   useModelTable(table: ModelTable): void;
   /**
-   * Names what this process answers about a topic; the function asks all workers of this gateway, and answers within
-   * 2 s by those that did. Values travel as JSON.
+   * Registers what this process reports about a topic. Returns a function that queries all workers of this gateway and resolves
+   * within 2 s with the responses so far. Values travel as JSON.
    */
   gather<T>(topic: string, read: () => T | Promise<T>): () => Promise<readonly T[]>;
-  /** Shows operators a number of this process, such as how many writes wait; one instance owns a name. */
+  /** Publishes a metric of this process, such as the number of pending writes; one instance owns a name. */
   figure(figure: Figure): void;
-  /** All numbers that instances show; complete once the gateway listens. */
+  /** Returns the metrics of all instances; complete once the gateway listens. */
   figures(): readonly Figure[];
-  /** Is told what the store's operations take, while this configuration serves. On the way of every call: to be quick. */
+  /** Observes the duration of store operations while this configuration is active. Runs in every call, so it must be fast. */
   watchStore(watcher: StoreWatcher): void;
-  /** Is told who was refused a route of operators, 401 or 403: for a log of them. It does not throw. */
+  /** Observes rejected callers of operator routes (401 or 403), for a log. It does not throw. */
   watchRefusals(watcher: RefusalWatcher): void;
-  /** A line for the start banner, such as the first API key. Shown once, on the terminal, never logged. */
+  /** Shows a line in the start banner, such as the first API key. Shown once, on the terminal, never logged. */
   announce(announcement: Announcement): void;
-  /** A way to sign in that `tollgate start` shows to a person at a terminal. */
+  /** Registers a sign-in link that `tollgate start` shows to a person at a terminal. */
   offerSignIn(link: SignInLink): void;
 }
 
-/** The gateway's store, as far as it is this instance's own, and its health. */
+/** This instance's part of the gateway's store, and the store's health. */
 export interface StoresApi extends Pick<Store, 'kind' | 'sets' | 'counters' | 'health'> {
   readonly kept: AccountDocuments;
-  /** This instance's own documents that others may read by {@link shared}; one instance owns a name. */
+  /** Returns documents of this instance that others may read by {@link shared}; one instance owns a name. */
   share<T = unknown>(name: string): Keyv<T>;
-  /** What another instance shares under this name; empty while nobody does. */
+  /** Returns the documents that another instance shares under a name; empty if there are none. */
   shared<T = unknown>(name: string): SharedDocuments<T>;
-  /** Says what this instance keeps of users, so that operators see how much that is and may erase it. */
+  /** Registers personal data of this instance, so that operators can count and erase it. */
   personalData(data: PersonalData): void;
 }
 
-/** Everything that any plugin may do. Registering twice what another plugin has is refused, naming both. */
+/** API of every plugin. Registering a name twice is an error that names both plugins. */
 export interface PluginApi {
-  /** The instance's name: its key in the configuration. */
+  /** Instance name: its key in the configuration. */
   readonly instance: string;
   readonly log: Log;
-  /** Facts of the whole configuration that more than one plugin needs: plans, billing mode, data folder. */
+  /** Settings that several plugins need: plans, billing mode, data folder. */
   readonly settings: GatewaySettings;
   route<const Body extends object>(route: Route<Body>): void;
-  /** Serves websockets at a path: of callers with a key of models. One instance owns a path. */
+  /** Serves websockets at a path, for callers with a model key. One instance owns a path. */
   upgrade(path: string, handler: UpgradeHandler, options?: UpgradeOptions): void;
-  /** Any Koa middleware, outermost, before routes. */
+  /** Adds Koa middleware, outermost, before routes. */
   use(middleware: Koa.Middleware): void;
   hook<N extends HookName, const O extends Operation = Operation>(name: N, hook: Hook<N, O>): void;
-  /** A command of `tollgate`, such as `keys`; runs on the configured store, with or without a gateway beside it. */
+  /** Registers a command of `tollgate`, such as `keys`; it runs on the configured store, with or without a running gateway. */
   command(command: Command): void;
-  /** This instance's own documents: nobody else reads or writes them. */
+  /** Returns documents of this instance, private to it. */
   keyv<T = unknown>(namespace: string): Keyv<T>;
   readonly stores: StoresApi;
   /**
-   * Control-plane calls: bounded, no redirects, to the hosts of this instance's url-format options and of the plugin's `hosts`
-   * only. Loaded on first use.
+   * Returns the HTTP client for control-plane calls: limits on time and size, no redirects. It reaches only the hosts of this
+   * instance's url-format options and the plugin's `hosts`. Loaded on first use.
    */
   http(): Promise<Got>;
-  /** The platform's `fetch` by the instance's proxy and certificates, to the hosts of {@link http}; with the permission `hosts` to any. It bounds nothing. */
+  /**
+   * Platform `fetch` with the instance's proxy and certificates, for the hosts of {@link http}; with the permission `hosts`, for
+   * all hosts. It has no limits.
+   */
   readonly fetch: typeof fetch;
-  /** A model call through the whole pipeline: limits, fallback, hooks, ledger. A stream when `request.stream` is true. */
+  /** Calls a model through the whole pipeline: limits, fallback, hooks, ledger. Returns a stream if `request.stream` is true. */
   chat(request: ChatRequest & { readonly stream: true }, context: CallContext): Promise<AsyncIterable<ChatChunk>>;
   chat(request: ChatRequest & { readonly stream?: false }, context: CallContext): Promise<ChatResponse>;
   /**
-   * Something that outlives a reload of the configuration (metrics, local counters, queues): made once under this instance's
-   * name, given back to the next generation, closed when no generation asks for it any more.
+   * Returns an object that survives reloads of the configuration (metrics, local counters, queues). It is created once per instance
+   * name and passed to the next generation. It is closed when no generation requests it.
    */
   keep<T>(name: string, make: () => T, close?: (kept: T) => void | Promise<void>): T;
-  /** Gives other plugins something, under a name that the definition declares: `provides: ['clock']`. One instance gives a name. */
+  /** Provides a service under a name that the definition declares: `provides: ['clock']`. One instance owns a name. */
   provide<N extends keyof Services>(name: N, implementation: Services[N]): void;
-  /** What another plugin provides, declared by `requires: ['clock']`: that one is set up before, wherever the configuration names it. */
+  /**
+   * Returns the service of another plugin, declared by `requires: ['clock']`. The provider is set up first, regardless of its
+   * position in the configuration.
+   */
   require<N extends keyof Services>(name: N): Services[N];
-  /** The text without the secrets of the configuration, and without what looks like a credential of anyone: `[redacted]` stands in their place. */
+  /** Replaces secrets of the configuration, and texts that look like credentials, by `[redacted]`. */
   redact(text: string): string;
   /**
-   * Runs once all plugins have registered, also for commands and `tollgate check`: to refuse, by an `OptionError`, what does not fit
-   * what others have registered. Without side effects.
+   * Runs after all plugins have registered, including for commands and `tollgate check`. It may reject, by an `OptionError`,
+   * options that conflict with other registrations. Without side effects.
    */
   onRegistered(registered: () => void): void;
-  /** Runs once everything is registered, before the gateway listens (and not for commands). */
+  /** Runs after registration and before the gateway listens. Does not run for commands. */
   onReady(ready: () => void | Promise<void>): void;
-  /** Runs at the end, in reverse order of registration. */
+  /** Runs at shutdown, in reverse order of registration. */
   onClose(close: () => void | Promise<void>): void;
   readonly models: ModelsApi;
   readonly books: BooksApi;
   readonly operators: OperatorsApi;
 }
 
-/** Registers what an instance offers for an operation: an endpoint with its codec. */
+/** Registers an instance's offer for an operation: an endpoint with its codec. */
 interface OffersApi {
   offer<O extends Operation>(operation: O, offer: OfferOf<O>): void;
 }
@@ -348,14 +376,14 @@ interface ProviderApi extends PluginApi, OffersApi {
 interface TtsApi extends PluginApi, OffersApi {}
 
 interface SchemasApi {
-  /** A schema that others may `$ref` by its `$id`. */
+  /** Registers a schema that others may `$ref` by its `$id`. */
   schema(schema: Schema & { readonly $id: string }): void;
 }
 
 interface AgentApi extends PluginApi {
-  /** Joins the team under its name. */
+  /** Adds an agent to the team. */
   agent(agent: AgentDefinition): void;
-  /** All agents registered so far by any plugin; complete once the gateway listens. */
+  /** Returns all agents that any plugin registered; complete once the gateway listens. */
   agents(): readonly AgentDefinition[];
 }
 
@@ -367,17 +395,17 @@ interface DialectApi extends PluginApi, SchemasApi {
   dialect<Body>(definition: DialectDefinition<Body>): void;
 }
 
-/** A store plugin is set up before there is a store, and registers nothing but how to open one. */
+/** API of store plugins. They are set up before the store exists and register only a function that opens it. */
 type StoreApi = Pick<PluginApi, 'instance' | 'log' | 'settings' | 'onClose'> & {
   /**
-   * `open` may tell `observe` what each operation took (`ledger.reserve`, `counters.take`, `documents.get`), for the metrics of the store.
-   * `probe`, for `tollgate check --connect`: whether `open` would work and what it would find, in a few words, such as `schema 4`.
-   * It makes and changes nothing, and rejects as `open` does.
+   * Registers the store. `open` may report the duration of each operation to `observe` (`ledger.reserve`, `counters.take`,
+   * `documents.get`), for metrics. `probe`, for `tollgate check --connect`, tests whether `open` would succeed and returns a short
+   * description such as `schema 4`. It changes nothing, and rejects as `open` does.
    */
   store(open: (observe: StoreWatcher) => Promise<Store>, probe?: () => Promise<string>): void;
 };
 
-/** What the plugins of each kind may do. */
+/** API of each kind of plugin. */
 export interface ApiOfKind {
   readonly provider: ProviderApi;
   readonly auth: PluginApi;
@@ -390,76 +418,76 @@ export interface ApiOfKind {
   readonly secrets: PluginApi;
 }
 
-/** The APIs of all kinds in one, as core makes it. */
+/** Combined API of all kinds, as core implements it. */
 export type WholeApi = ProviderApi & AgentApi & OperationApi & DialectApi & StoreApi;
 
-/** A plan: requests and tokens a minute, calls at once (0 allows none), and what its callers may use beside models. */
+/** Plan: requests and tokens per minute, concurrent calls (0 allows none), and permissions other than models. */
 export interface Plan {
-  /** Models that its accounts may call, as those of a key ({@link Principal.models}), which narrow them further; all unless set. */
+  /** Models that its accounts may call. Lists of a key ({@link Principal.models}) narrow them further. Default: all. */
   readonly models?: readonly string[];
   readonly rpm?: number;
   readonly tpm?: number;
   readonly concurrency?: number;
-  /** Tools that a vendor runs with the operator's account and that callers of this plan may use; none unless set. */
+  /** Server tools that callers of this plan may use; the vendor runs them with the operator's account. Default: none. */
   readonly serverTools?: readonly string[];
   readonly providers?: Readonly<
     Record<string, { readonly rpm?: number; readonly tpm?: number; readonly concurrency?: number }>
   >;
-  /** What each of its accounts may spend. */
+  /** Spending limits of each of its accounts. */
   readonly budgets?: readonly BudgetRule[];
 }
 
-/** Facts of the whole configuration that plugins may know. */
+/** Settings of the whole configuration that plugins may read. */
 export interface GatewaySettings {
   readonly billing: 'off' | 'track' | 'enforce';
   readonly plans: Readonly<Record<string, Plan>>;
-  /** The plan of users whose key and token name none. */
+  /** Plan of users whose key and token name none. */
   readonly defaultPlan: string | undefined;
-  /** What may be spent by all calls that match, as the configuration says it. */
+  /** Configured spending limits over all matching calls. */
   readonly budgets: readonly BudgetRule[];
-  /** What calls may be booked under: the values of each name, or `*`. */
+  /** Allowed tags of calls: the values of each name, or `*`. */
   readonly tags: TagRules;
-  /** A folder that plugins may write into: beside the embedded store, else `./data`. Absolute. */
+  /** Folder that plugins may write to: next to the embedded store, else `./data`. Absolute. */
   readonly dataDir: string;
-  /** The folder of the configuration file: what relative paths in a config are relative to. Absolute. */
+  /** Folder of the configuration file, the base of relative paths in a config. Absolute. */
   readonly baseDir: string;
-  /** Where programs on this machine reach the gateway, as far as the configuration says it, such as `http://127.0.0.1:8787`. */
+  /** URL of the gateway for programs on this machine, as far as the configuration defines it, such as `http://127.0.0.1:8787`. */
   readonly url: string;
-  /** What the paths of the gateway begin with for browsers and clients, such as `/llm`; routes are registered without it. Empty unless set. */
+  /** Path prefix of the gateway for browsers and clients, such as `/llm`; routes are registered without it. Default: empty. */
   readonly basePath: string;
   readonly version: string;
-  /** True when no configuration file was found and the built-in one runs. */
+  /** True if no configuration file was found and the built-in one is active. */
   readonly isDefault: boolean;
 }
 
-/** A line that a plugin wants shown once at start. */
+/** Line of a plugin, shown once at startup. */
 export interface Announcement {
   readonly title: string;
   readonly value: string;
   /**
-   * `key`: an API key that the banner's curl line may use. `key-command`: the words behind `tollgate` that make one and print it
-   * alone on stdout, for the banner when there is no key.
+   * `key`: an API key for the banner's curl command. `key-command`: arguments of `tollgate` that create a key and print only the
+   * key to stdout, for the banner without a key.
    */
   readonly use?: 'key' | 'key-command';
 }
 
-/** A path of this gateway that signs somebody in: made for a banner that a person sees on a terminal, and for nothing else. */
+/** Path of this gateway that signs a person in. Only for a banner on a terminal. */
 export interface SignInLink {
   readonly title: string;
   makePath(): Promise<string>;
 }
 
 /**
- * An option that cannot work, found by a plugin. Thrown while it reads its configuration; {@link problemsOf} makes of it what `check`
- * answers, so that `tollgate check` and `tollgate start` say the same at the same place.
+ * Invalid option, found by a plugin. Thrown while it reads its configuration. {@link problemsOf} converts it to the result of
+ * `check`, so that `tollgate check` and `tollgate start` report the same problem at the same path.
  */
 export class OptionError extends TypeError {
   override readonly name = 'OptionError';
-  /** A JSON pointer into the plugin's configuration, such as `/models/0`; the whole of it when empty. */
+  /** JSON pointer into the plugin's configuration, such as `/models/0`; empty for the whole configuration. */
   readonly path: string;
-  /** What is wrong, as the end of a sentence that begins with the place. Holds no secret. */
+  /** Description, as the end of a sentence that begins with the path. Contains no secret. */
   readonly problem: string;
-  /** What to do, a whole sentence. */
+  /** Fix, as a whole sentence. */
   readonly hint: string | undefined;
 
   constructor(path: string, problem: string, hint?: string) {
@@ -470,7 +498,7 @@ export class OptionError extends TypeError {
   }
 }
 
-/** What some readers of a configuration refuse by throwing an {@link OptionError}; anything else that they throw is thrown on. */
+/** Returns the problems that readers of a configuration report by throwing an {@link OptionError}. Other errors are rethrown. */
 export async function problemsOf(...readers: readonly (() => unknown)[]): Promise<readonly Problem[]> {
   const problems: Problem[] = [];
   for (const read of readers) {
@@ -479,7 +507,7 @@ export async function problemsOf(...readers: readonly (() => unknown)[]): Promis
     } catch (error) {
       if (!(error instanceof OptionError)) throw error;
       const { path, problem, hint } = error;
-      // Several readers may come upon the same option.
+      // Several readers may report the same option.
       if (problems.some((known) => known.path === path && known.message === problem)) continue;
       problems.push({ path, message: problem, ...(hint !== undefined && { hint }) });
     }

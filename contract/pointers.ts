@@ -1,14 +1,14 @@
-/** What is known about a problem before its place in the file is looked up. */
+/** Problem of a configuration before its position in the file is resolved. */
 export interface ProblemAt {
   /** A JSON pointer into the configuration. */
   readonly pointer: string;
-  /** Whether the key itself is wrong (an unknown name) rather than its value. */
+  /** True if the key itself is wrong (an unknown name) rather than its value. */
   readonly atKey?: boolean;
   readonly message: string;
   readonly hint?: string | undefined;
 }
 
-/** The pointer of a child: `/server` and `port` give `/server/port`. */
+/** Returns the pointer of a child: `/server` and `port` give `/server/port`. */
 export function childPointer(pointer: string, key: string | number): string {
   return `${pointer}/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }

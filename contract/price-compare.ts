@@ -2,13 +2,13 @@ import { priceAt } from './price-rows.ts';
 import type { Prices } from './prices.ts';
 import type { Price, PriceRow } from './provider.ts';
 
-/** Whether one price comes to more than another for anything that can be billed: no one should learn that from a bill. */
+/** Comparison of prices: detects increases for any billable unit, so that callers need not learn them from a bill. */
 
 type Rates = Omit<Price, 'tiers' | 'service_tiers' | 'fees' | 'regions'>;
 
 const DAY_MS = 86_400_000;
 
-/** What a rate is where a price does not say it. Undefined is unknown, which is charged to no one. */
+/** Default of a rate that a price does not set. Undefined is unknown and charged to no one. */
 const RATES: Readonly<Record<string, (rates: Rates) => number | undefined>> = Object.freeze({
   input: ({ input }) => input,
   output: ({ output }) => output,
@@ -25,7 +25,10 @@ const RATES: Readonly<Record<string, (rates: Rates) => number | undefined>> = Ob
   seconds: ({ seconds }) => seconds,
 });
 
-/** Whether anything costs more after a change, at any time from now on: at the hours, the length of prompt, tier or region where it is dearest. */
+/**
+ * Returns whether anything costs more after a change, now or later. Compares the most expensive hours, prompt length, tier and
+ * region.
+ */
 export function isDearer(before: Prices, after: Prices, now = Date.now()): boolean {
   return instantsOf([before, after], now).some((at) => {
     const [was, is] = [priceAt(before, at), priceAt(after, at)];
@@ -33,7 +36,7 @@ export function isDearer(before: Prices, after: Prices, now = Date.now()): boole
   });
 }
 
-/** Now, each beginning of a row that is to come, and where there are hours each of their ends, on each day of the week that follows. */
+/** Returns the instants to compare: now, the start of each future row, and the ends of its hours on each day of the next week. */
 function instantsOf(prices: readonly Prices[], now: number): readonly number[] {
   const rows = prices.flatMap((each): readonly PriceRow[] => (each && 'length' in each ? each : []));
   const turns = rows.flatMap(({ from, until }) =>
@@ -69,7 +72,7 @@ function costsMore(was: Price, is: Price): boolean {
   );
 }
 
-/** Whether one of these fees is more, or asks for each request what none asked before. */
+/** Returns whether a fee increased, or a fee per request was added. */
 export function feesAreMore(was: Price['fees'] = {}, is: Price['fees'] = {}): boolean {
   return Object.entries(is).some(([unit, fee]) => isMore(was[unit] ?? (unit === 'requests' ? 0 : undefined), fee));
 }
@@ -78,7 +81,7 @@ function isMore(was: number | undefined, is: number | undefined): boolean {
   return was !== undefined && is !== undefined && is > was;
 }
 
-/** The rates for a prompt of this size: those of the highest tier that it reaches. */
+/** Returns the rates for a prompt of this size: those of the highest matching tier. */
 function ratesFor(price: Price, size: number): Rates {
   const reached = (price.tiers ?? []).filter(({ input_tokens_above: above }) => size > above);
   return reached.sort((a, b) => b.input_tokens_above - a.input_tokens_above)[0] ?? price;

@@ -2,30 +2,30 @@ import { isObject, readArray } from './json.ts';
 import { childPointer, type ProblemAt } from './pointers.ts';
 import type { Price, PriceRow } from './provider.ts';
 
-/** Prices that hold for a time: the one in force, and what is wrong with a list of them. */
+/** Prices with a limited validity: selection of the current one, and validation of lists. */
 
 const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'];
 const DAY_MINUTES = 1440;
 const WEEK_MINUTES = 7 * DAY_MINUTES;
 
-/** Hours of a week in UTC: `mon-fri 01:00-04:00`, or `daily 16:30-00:30`; several with commas between them. */
+/** Hours of a week in UTC: `mon-fri 01:00-04:00`, or `daily 16:30-00:30`; several are separated by commas. */
 const WINDOW = new RegExp(
   `^(?:daily|(?:${DAYS.join('|')})(?:-(?:${DAYS.join('|')}))?) (?:[01]\\d|2[0-3]):[0-5]\\d-(?:(?:[01]\\d|2[0-3]):[0-5]\\d|24:00)$`,
 );
 
 const isHours = (hours: string): boolean => hours.split(/, ?/).every((window) => WINDOW.test(window));
 
-/** When a row holds, as numbers. */
+/** Validity of a row, as numbers. */
 interface Term {
   readonly from: number;
   readonly until: number;
-  /** Minutes of the week from Monday, each to before the second; undefined for a row that holds at all hours. */
+  /** Minutes of the week since Monday, end excluded; undefined for a row without hours. */
   readonly windows: readonly (readonly [from: number, until: number])[] | undefined;
 }
 
 const terms = new WeakMap<object, Term>();
 
-/** The price in force at a time: a row for certain hours before the one of all hours. */
+/** Returns the price at a time. A row with hours overrides one without. */
 export function priceAt(prices: Price | readonly PriceRow[] | undefined, at = Date.now()): Price | undefined {
   if (prices === undefined || !('length' in prices)) return prices;
   const day = (new Date(at).getUTCDay() + 6) % DAYS.length;
@@ -81,7 +81,7 @@ function daysOf(days: string): readonly number[] {
   );
 }
 
-/** What is wrong with an instance's prices that hold for a time; values of another form are a problem of the schema. */
+/** Returns the problems of an instance's prices with a limited validity; wrong types are reported by the schema. */
 export function checkPrices({
   value,
   pointer,
@@ -101,16 +101,16 @@ export function checkPrices({
 }
 
 const CONTIGUOUS =
-  'One row without "hours" holds at each time: the first has no "from", each begins where another ends, the last has no "until".';
+  'Use one row without "hours" for each time: the first without "from", each starting where another ends, the last without "until".';
 
 interface RowProblem {
-  /** The row that is wrong. */
+  /** Index of the invalid row. */
   readonly index?: number;
   readonly message: string;
   readonly hint?: string;
 }
 
-/** Hours that are none, gaps and overlaps of rows in time. */
+/** Returns invalid hours, gaps and overlaps of rows. */
 export function problemsOfRows(list: readonly unknown[]): readonly RowProblem[] {
   const rows = list.map((row, index) => ({ row: row as PriceRow, index }));
   if (!rows.every(({ row }) => isObject(row) && isTerm(row))) return [];
@@ -119,8 +119,8 @@ export function problemsOfRows(list: readonly unknown[]): readonly RowProblem[] 
     return [
       {
         index: unread.index,
-        message: 'has "hours" that cannot be read',
-        hint: 'Write hours of a week in UTC: mon-fri 01:00-04:00, daily 23:00-24:00.',
+        message: 'has invalid "hours"',
+        hint: 'Use hours of a week in UTC: mon-fri 01:00-04:00, daily 23:00-24:00.',
       },
     ];
   const wrong = rows.find(({ row }) => termOf(row).from >= termOf(row).until);
@@ -141,11 +141,11 @@ export function problemsOfRows(list: readonly unknown[]): readonly RowProblem[] 
   const hourly = rows.filter(({ row }) => row.hours !== undefined);
   for (const [at, { row, index }] of hourly.entries())
     if (hourly.slice(0, at).some((other) => isTogether(termOf(row), termOf(other.row))))
-      problems.push({ index, message: 'has hours that another row has too' });
+      problems.push({ index, message: 'has hours that overlap another row' });
   return problems;
 }
 
-/** Whether a row has the types that the schema asks for. */
+/** Returns whether a row has the types that the schema requires. */
 function isTerm({ from, until, hours }: PriceRow): boolean {
   const isTime = (time: unknown): boolean => time === undefined || !Number.isNaN(Date.parse(String(time)));
   return isTime(from) && isTime(until) && (hours === undefined || typeof hours === 'string');

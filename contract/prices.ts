@@ -4,38 +4,38 @@ import { type JsonObject, readObject } from './json.ts';
 import type { ModelInfo, Offer, Price, PriceRow } from './provider.ts';
 import { picoRate, roundCost } from './units.ts';
 
-/** What a usage costs at a price: rates compiled once, every unit with its own, the sum rounded once. */
+/** Cost of a usage at a price: rates compiled once, one per unit, the sum rounded once. */
 
 const PICO_PER_USD = 1_000_000_000_000;
 
-/** More tokens than any call has, by far: a number beyond it is a vendor's mistake, which is not charged. */
+/** Far above the tokens of any call: a larger number is a vendor's mistake and is not charged. */
 export const MAX_TOKENS = 100_000_000;
 
-/** Whether a vendor's number can be a count. */
+/** Returns whether a vendor's number is a valid count. */
 export function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= MAX_TOKENS;
 }
 
-/** What a call comes to so far. */
+/** Running cost of a call. */
 interface Bill {
   pico: number;
-  /** False when a unit has no price: unknown is never free. */
+  /** False if a unit has no price: unknown is never free. */
   isKnown: boolean;
   readonly parts: CostPart[] | undefined;
 }
 
-/** A model's part of a usage, at its price. */
+/** A model's part of a usage, and its price. */
 export type Share = readonly [usage: Usage, price: Price | undefined];
 
-/** What vendors say they served at the list price; of capacity that was bought before, that is the most it may have cost. */
+/** Tiers that vendors bill at the list price. For capacity bought in advance it is the upper bound. */
 const LISTED_TIERS: ReadonlySet<string> = new Set([
   ...['auto', 'default', 'standard', 'standard_only', 'on_demand', 'scale', 'reserved'],
 ]);
 
 /**
- * Whole nano-dollars of a call's usage; undefined when the price of some of it is not known. A tier's rates replace the base ones
- * for all of the call; cached and cache-write tokens cost as input where no rate of their own is known. `shares` are given where
- * several models had parts of it; `parts` gets what each unit comes to.
+ * Returns the cost of a call's usage in whole nano-dollars; undefined if the price of a part is unknown. A tier's rates replace the
+ * base rates for the whole call. Cached and cache-write tokens cost as input if they have no known rate. `shares` are set if
+ * several models served parts; `parts` receives the cost of each unit.
  */
 export function costOf(
   usage: Usage,
@@ -92,7 +92,10 @@ function add(bill: Bill, unit: string, quantity: number, rate: number | undefine
   bill.parts?.push({ unit, quantity, usd: pico === undefined ? null : pico / PICO_PER_USD });
 }
 
-/** Adds what is no text, and takes it from what is. Where a vendor does not say which of the cached tokens are sound, text was cached first. */
+/**
+ * Moves audio and image tokens from the text counts to their own units. If a vendor does not report cached audio, text counts as
+ * cached first.
+ */
 function addModalities(
   bill: Bill,
   text: { input: number; cached: number; output: number },
@@ -123,7 +126,7 @@ function addModalities(
     rates?.cachedAudio,
   );
   take('input', audio - cached, 'audio_input_tokens', rates?.audioInput);
-  // Models read images at the price of text unless theirs says otherwise.
+  // Images cost as text tokens, except for models with an image rate.
   const told = isCount(read?.['cached_image_tokens']) ? read['cached_image_tokens'] : 0;
   const images = Math.min(told, read?.image_tokens ?? 0);
   if (rates?.cachedImage !== undefined) take('cached', images, 'cached_image_tokens', rates.cachedImage);
@@ -134,9 +137,10 @@ function addModalities(
 }
 
 /**
- * The most that a request may come to which uses so many tokens and may use these tools of the vendor: at the dearest tier that may serve it
- * (a cheaper one may be full, one that is not named may be a project's own) and in the dearest region that it does not exclude; all
- * of the prompt written to a cache, or sound where it holds some. Undefined where something that it may turn out to be has no price.
+ * Returns the maximum cost of a request with this many tokens and these server tools. It assumes the most expensive tier that may
+ * serve the request: a cheaper one may be full, and the default may be a project's own. It also assumes the most expensive
+ * permitted region, and a prompt written entirely to a cache, or audio if it contains some. Undefined if a possible unit has no
+ * price.
  */
 export function mostOf(
   request: ChatRequest,
@@ -174,7 +178,7 @@ export function mostOf(
   return most;
 }
 
-/** Whether a part may be counted as sound: a recording, a video, or a file behind an address where sound has a price. */
+/** Returns whether a part may count as audio: a recording, a video, or a file URL where audio has a price. */
 function maySound(part: object, { audio_input: price }: Price): boolean {
   const { type, file } = part as JsonObject;
   if (type === 'input_audio' || type === 'video_url') return true;
@@ -183,18 +187,18 @@ function maySound(part: object, { audio_input: price }: Price): boolean {
   return typeof data === 'string' ? /^data:(?:audio|video)\//i.test(data) : url !== undefined && price !== undefined;
 }
 
-/** A tool that the vendor runs, by the name that asks for it. */
+/** Tool that the vendor runs, by the name that requests it. */
 export interface HostedTool {
   readonly name: string;
 }
 
-/** Fields of a request that make a vendor search. */
+/** Request fields that make a vendor search. */
 const SEARCH_FIELDS = Object.freeze(['web_search_options', 'search_parameters', 'plugins']);
 
-/** How often a vendor runs a tool for one response, at most or mostly. */
+/** Maximum or typical number of runs of a tool per response. */
 const MAX_USES = 10;
 
-/** The units that tools of vendors are billed by; of several those that the price has. */
+/** Billing units of server tools. If several are listed, those with a price apply. */
 const TOOL_UNITS: readonly (readonly [name: RegExp, units: Readonly<Record<string, number>>])[] = Object.freeze([
   [
     /^(?:\w+:)?(?:web|x)_?search|^(?:google_?search|search_parameters|plugins)/i,
@@ -216,31 +220,31 @@ function unitsOf(tools: readonly HostedTool[], { fees = {} }: Price): Readonly<R
   return all;
 }
 
-/** Tiers that are what everybody gets. */
+/** Names of the standard tier. */
 const STANDARD: ReadonlySet<string> = new Set(['auto', 'default']);
 
-/** The service tier that a request asks for beyond the standard one. */
+/** Returns the service tier that a request selects, if it is not the standard one. */
 export function requestedTier({ service_tier: tier }: ChatRequest): string | undefined {
   return typeof tier === 'string' && !STANDARD.has(tier) ? tier : undefined;
 }
 
-/** The requested tier, where it may be sent: a known price that does not name the tier would not hold for it. */
+/** Returns the requested tier if it may be sent. A known price without that tier would not apply to it. */
 export function pricedTier(request: ChatRequest, price: Price | undefined): string | undefined {
   const tier = requestedTier(request);
   if (tier === undefined || !price) return tier;
   return Object.hasOwn(price.service_tiers ?? {}, tier) ? tier : undefined;
 }
 
-/** The vendor's own figure of a call's cost, `usage.cost` in US dollars, as whole nano-dollars; undefined where it sent none. */
+/** Returns the cost reported by the vendor (`usage.cost`, in US dollars) in whole nano-dollars; undefined if it reported none. */
 export function reportedCost({ cost }: Usage | { readonly cost: number }): number | undefined {
   if (typeof cost !== 'number' || !(cost >= 0 && cost <= MAX_REPORTED_DOLLARS)) return undefined;
   return roundCost(picoRate(cost * 1_000_000));
 }
 
-/** A call that costs more is a vendor's mistake, and is charged by the table. */
+/** A higher cost per call is a vendor's mistake; the table applies instead. */
 const MAX_REPORTED_DOLLARS = 5000;
 
-/** A part of some tokens: never more than there are, and none where a vendor says less than nothing. */
+/** Limits a part of some tokens to the range from 0 to their number. */
 function shareOf(tokens: number, part: number | undefined): number {
   return part !== undefined && part > 0 ? Math.min(part, tokens) : 0;
 }
@@ -252,7 +256,7 @@ interface Rates {
   readonly written: number;
   readonly hour: number;
   readonly output: number;
-  /** Of what is no text; undefined where that is not known. */
+  /** Rates of audio and images; undefined if unknown. */
   readonly audioInput: number | undefined;
   readonly cachedAudio: number | undefined;
   readonly audioOutput: number | undefined;
@@ -261,14 +265,14 @@ interface Rates {
   readonly imageOutput: number | undefined;
 }
 
-/** The rates of one price: for long prompts those of the highest tier that they reach, which come first. */
+/** Rates of one price, with those for long prompts by tier, highest first. */
 interface RateTable {
   readonly rates: Rates;
   readonly tiers: readonly { readonly above: number; readonly rates: Rates }[];
   readonly services: ReadonlyMap<string, RateTable>;
 }
 
-/** Made once for each price of the catalogue. */
+/** Compiled once per price of the catalog. */
 const rateTables = new WeakMap<object, RateTable>();
 
 function compileRates(price: Price): RateTable {
@@ -285,7 +289,7 @@ function compileRates(price: Price): RateTable {
 
 function ratesOf({ input, output, cached_input = input, cache_write = input, ...more }: Price): Rates {
   const known = (price: number | undefined): number | undefined => (price === undefined ? undefined : picoRate(price));
-  // What costs nothing costs nothing in any form.
+  // A price of zero applies to all forms of input and output.
   const free = input === 0 && output === 0 ? 0 : undefined;
   const { cache_write_1h = cache_write, audio_input = free, cached_audio_input = audio_input } = more;
   return {
@@ -297,17 +301,19 @@ function ratesOf({ input, output, cached_input = input, cache_write = input, ...
   };
 }
 
-/** One price, or rows that each hold for a time; undefined while it is not known. */
+/** One price, or rows with a limited validity; undefined if unknown. */
 export type Prices = Price | readonly PriceRow[] | undefined;
 
-/** What all prices of a vendor have in common. */
+/** Common parts of all prices of a vendor. */
 interface Common extends Pick<Price, 'fees' | 'regions'> {
-  /** What a rate costs as a multiple of `input` where a price does not say it. */
+  /** Default of a rate, as a multiple of `input`. */
   readonly factors?: Offer['priceFactors'] | undefined;
   readonly place?: Offer['dearerPlace'] | undefined;
 }
 
-/** The prices of a model: the operator's own over those of the table. Rows of the operator's own stand alone. */
+/**
+ * Returns the prices of a model: the operator's own over those of the table. Rows of the operator are not merged with the table.
+ */
 export function pricesOf(
   own: Partial<Price> | readonly PriceRow[] | undefined,
   model: ModelInfo | undefined,
@@ -330,7 +336,7 @@ export function pricesOf(
   return price && completed(price, common);
 }
 
-/** Every rate of a price: all of its numbers but fees, factors and bounds. */
+/** All rates of a price: its numbers except fees, factors and bounds. */
 const RATE_NAMES = Object.freeze([
   ...(['input', 'output', 'cached_input', 'cache_write', 'cache_write_1h', 'characters', 'seconds'] as const),
   ...(['audio_input', 'cached_audio_input', 'audio_output'] as const),
@@ -352,7 +358,7 @@ function atPlace<P extends Price>(price: P, by: number): P {
   return { ...multiplied(price, by), ...(services && { service_tiers: Object.fromEntries(dearer) }) };
 }
 
-/** A price with what its vendor's prices have in common, and the rates that follow from its input rate in each of its tiers. */
+/** Completes a price with the common parts of its vendor, and the rates derived from the input rate of each tier. */
 function completed<P extends Price>(price: P, { fees, regions, factors }: Common): P {
   const all = fees && { ...fees, ...price.fees };
   const whole = { ...(regions && { regions }), ...price, ...(all && { fees: all }) };
@@ -368,14 +374,14 @@ function withFactors<P extends Omit<Price, 'service_tiers'>>(price: P, factors: 
 }
 
 function mergePrice(own: Partial<Price>, table: Price | undefined, kind: string | undefined): Price | undefined {
-  // Rates for the cache and for long prompts belong to the price they were derived from.
+  // Rates for caches and long prompts apply only to the price they were derived from.
   const base = own.input === undefined ? table : table && { output: table.output };
   const { input, output = kind === 'embeddings' ? 0 : undefined, ...rates } = { ...base, ...own };
   if (own.characters !== undefined) return { input: input ?? 0, output: output ?? 0, ...rates };
   return input === undefined || output === undefined ? undefined : { input, output, ...rates };
 }
 
-/** OpenRouter's names of rates, and ours. */
+/** Names of rates at OpenRouter and here. */
 const RATES = Object.freeze([
   ...([
     ['prompt', 'input'],
@@ -393,7 +399,7 @@ const RATES = Object.freeze([
   ] as const),
 ]);
 
-/** A price as lists of models show it: US dollars for one token, request or search, as texts; what has no known price is not there. */
+/** Formats a price for model lists: US dollars per token, request or search, as texts. Unknown prices are omitted. */
 export function pricingOf(price: Price): Readonly<Record<string, string>> {
   const { requests, web_search_requests: searches } = price.fees ?? {};
   const ofTokens = RATES.map(([name, rate]) => [name, price[rate], 1_000_000] as const);

@@ -3,10 +3,10 @@ import { REDACTED, secretPattern } from './secret-pattern.ts';
 
 const MAX_SHOWN = 500;
 
-/** How much of a vendor's words is looked at. */
+/** Maximum length of a vendor's text that is searched. */
 const MAX_READ = 64 * 1024;
 
-/** What a vendor's message may give away about the operator: keys, tokens, accounts, addresses. */
+/** Patterns for operator data in a vendor's message: keys, tokens, accounts, addresses. */
 const SECRETS: readonly RegExp[] = Object.freeze([
   /\b[a-z][a-z0-9+.-]{1,20}:\/\/[^\s"'<>)\]]+/gi,
   /\b(?:bearer|basic)\s+[\w.~+/*=-]{8,}/gi,
@@ -23,9 +23,12 @@ const SECRETS: readonly RegExp[] = Object.freeze([
   /\blocalhost(?::\d+)?\b/gi,
 ]);
 
-/** A vendor's text with the endpoint's own secrets, and with keys, tokens, account ids, addresses and control characters taken out, at most 500 characters. */
+/**
+ * Redacts a vendor's text: removes the endpoint's own secrets, keys, tokens, account ids, addresses and control characters. Returns
+ * at most 500 characters.
+ */
 export function redact(text: string, endpoint?: Endpoint): string {
-  // Before anything is cut off or joined, so that no half of a secret is left.
+  // Runs before any cutting or joining, so that no part of a secret remains.
   let shown = cutSecrets(text.slice(0, MAX_READ), endpoint)
     .slice(0, 4 * MAX_SHOWN)
     .replace(/[\p{Cc}\p{Cf}\s]+/gu, ' ')
@@ -34,14 +37,14 @@ export function redact(text: string, endpoint?: Endpoint): string {
   return shown.length > MAX_SHOWN ? `${shown.slice(0, MAX_SHOWN)}…` : shown;
 }
 
-/** Shorter values are words that any text may hold, and no secrets. */
+/** Shorter values are ordinary words, not secrets. */
 const LEAST_LENGTH = 8;
 
 const known = new WeakMap<Endpoint, RegExp | null>();
 
 /**
- * Cuts what an endpoint is sent in secret out of a vendor's words: the key and the values of the operator's headers, exactly as
- * they are, whatever they look like, also as they stand in a URL or in JSON.
+ * Removes an endpoint's secrets from a vendor's text: the key and the values of the operator's headers, verbatim, whatever their
+ * form, and as encoded in a URL or in JSON.
  */
 export function cutSecrets(text: string, endpoint: Endpoint | undefined): string {
   if (!endpoint) return text;

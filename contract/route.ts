@@ -5,65 +5,73 @@ import type { Call, CredentialKind, Outcome, Principal, TraceContext } from './c
 import type { GatewayError } from './errors.ts';
 import type { FromSchema, Schema } from './json.ts';
 
-/** What a route needs. `key`: an API key; `token`: a JWT of the identity provider, with `permission` when one is named. */
+/**
+ * Credentials that a route accepts. `key`: an API key; `token`: a JWT of the identity provider, with `permission` if one is set.
+ */
 export type RouteAuth = 'none' | readonly ('key' | 'token')[];
 
-/** What a form with files may be. */
+/** Limits of a multipart form. */
 export interface FormLimits {
-  /** Of one file. */
+  /** Per file. */
   readonly maxFileBytes: number;
-  /** Whether the handler reads the files into memory: they are booked under the caller then. */
+  /** True if the handler reads the files into memory; their size is then charged to the caller's memory limit. */
   readonly readsWhole?: boolean;
   /** Default 1. */
   readonly maxFiles?: number;
 }
 
-/** A file of a form; it is deleted when the handler is done. */
+/** Uploaded file; deleted when the handler returns. */
 export interface UploadedFile {
-  /** The form's field. */
+  /** Form field. */
   readonly field: string;
-  /** The caller's name for it: text to show, never a path to use. */
+  /** The caller's file name: for display, never a path. */
   readonly name: string;
   readonly contentType: string;
   readonly bytes: number;
-  /** Where it is meanwhile. Absolute. */
+  /** Temporary path. Absolute. */
   readonly path: string;
 }
 
-/** What a handler finds in `ctx.state`. Body and files are there until the response is over: keep what is needed longer. */
+/** Value of `ctx.state` in a handler. Body and files exist until the response ends; copy longer-lived data. */
 export interface RouteState<Body = unknown> {
   readonly requestId: string;
-  /** The caller's address, as far as proxies in front are believed. */
+  /** Caller's address, from trusted proxies if configured. */
   readonly ip: string;
   /** Present unless the route's auth is `none`. */
   readonly principal: Principal;
-  /** The validated body; undefined when none was sent to a route whose body is optional. */
+  /** Validated body; undefined for an empty optional body. */
   readonly body: Body;
-  /** The files of a form, for routes with `form`. */
+  /** Uploaded files, for routes with `form`. */
   readonly files?: readonly UploadedFile[];
-  /** What the caller named its session in a header such as `x-session-id`; to be passed on as `CallContext.session`. */
+  /** Session name from a header such as `x-session-id`; pass it on as `CallContext.session`. */
   readonly session?: string | undefined;
-  /** The trace that the request belongs to; to be passed on as `CallContext.trace`. */
+  /** Trace of the request; pass it on as `CallContext.trace`. */
   readonly trace?: TraceContext | undefined;
-  /** Fires when the caller hangs up or the gateway drains. */
+  /** Fires when the caller disconnects or the gateway drains. */
   readonly signal: AbortSignal;
-  /** What the calls made for this request came to so far; absent while there was none. */
+  /** Results of the calls for this request so far; absent if there were none. */
   readonly outcomes?: readonly { readonly call: Call; readonly outcome: Outcome }[] | undefined;
-  /** Notes a call made for this request, for the access log; to be passed on as `CallContext.onOutcome`. */
+  /** Records a call for this request, for the access log; pass it on as `CallContext.onOutcome`. */
   onOutcome(call: Call, outcome: Outcome): void;
-  /** Runs this when the response is over: its last byte is out, or its caller has left. Middleware has it too, as `ctx.state.onClosed`. */
+  /**
+   * Adds a listener for the end of the response: its last byte was sent, or the caller disconnected. Also available to middleware,
+   * as `ctx.state.onClosed`.
+   */
   onClosed(listener: () => void): void;
-  /** Sends a request to this gateway itself, from the caller's address: all that holds for requests holds for it. Resolves with the head of the response. */
+  /**
+   * Sends a request to this gateway from the caller's address. All checks of requests apply. Resolves with the head of the
+   * response.
+   */
   send(request: OwnRequest): Promise<IncomingMessage>;
 }
 
-/** A request that a route sends to its own gateway. */
+/** Request of a route to its own gateway. */
 export interface OwnRequest {
   readonly method: string;
-  /** As it stands in a URL, with the query. */
+  /** Path and query, URL-encoded. */
   readonly path: string;
   readonly headers: OutgoingHttpHeaders;
-  /** Read as it comes. */
+  /** Consumed as a stream. */
   readonly body: Readable;
   readonly signal: AbortSignal;
 }
@@ -72,7 +80,10 @@ export type RouteContext<Body = unknown> = Koa.ParameterizedContext<RouteState<B
   readonly params: Readonly<Record<string, string>>;
 };
 
-/** The kinds of credentials that a route takes. A session only goes where operators are: no model call is paid by a cookie. */
+/**
+ * Returns the kinds of credentials that a route accepts. Sessions are accepted only on operator routes: a cookie never pays for a
+ * model call.
+ */
 export function kindsTaken({
   auth,
   role,
@@ -84,14 +95,14 @@ export function kindsTaken({
   return role === 'admin' ? [...auth, 'session'] : auth;
 }
 
-/** What is known of a request that is refused. */
+/** Data of a rejected request. */
 export interface RefusedRequest {
-  /** The validated body; undefined when the request was refused before. */
+  /** Validated body; undefined if the request was rejected before validation. */
   readonly body: unknown;
   readonly headers: IncomingHttpHeaders;
 }
 
-/** Gets who was refused a route of operators: the caller where it is known, the address, and the route as it is registered. */
+/** Receives each rejected caller of an operator route: the principal if known, the address, and the route as registered. */
 export type RefusalWatcher = (refused: {
   readonly error: GatewayError;
   readonly route: string;
@@ -99,121 +110,131 @@ export type RefusalWatcher = (refused: {
   readonly principal: Principal | undefined;
 }) => void;
 
-/** Ends the message of every error of a route. */
+/** Text added to the message of every error of a route. */
 export type ErrorNote = NonNullable<Route['errorNote']>;
 
 export interface Route<Body extends object = object> {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** @koa/router's syntax: `/api/things/:id`, `/files/*path`. */
+  /** Syntax of @koa/router: `/api/things/:id`, `/files/*path`. */
   readonly path: string;
   /** One line, for OpenAPI. */
   readonly summary: string;
   readonly description?: string;
   readonly auth: RouteAuth;
-  /** Whether it gives way to another plugin's route with the same method and path, whichever was registered first. */
+  /** True if another plugin's route with the same method and path takes precedence, regardless of registration order. */
   readonly isFallback?: boolean;
-  /** Whether it costs something, so that a request with an `Idempotency-Key` is worked on once and its response kept. Needs a body. */
+  /** True for routes with a cost: a request with an `Idempotency-Key` runs once and its response is stored. Requires a body. */
   readonly isIdempotent?: boolean;
-  /** Whether monitors ask it: no line in the access log, and a response also while the gateway sheds load. Its path has no parameters. */
+  /** True for monitoring endpoints: no access log, and a response even under load shedding. Its path has no parameters. */
   readonly isProbe?: boolean;
-  /** Whether its response may go on for ever, such as a feed: it is ended as soon as the gateway drains. */
+  /** True if its response may be endless, such as a feed: it ends at the start of a drain. */
   readonly isEndless?: boolean;
-  /** A permission that a token needs; keys do not have any and are not asked. */
+  /** Permission that a token needs; keys have no permissions and are not checked. */
   readonly permission?: string;
-  /** `admin`: for operators alone, by a key that was made for it, a token with a role, or the session of a person who signed in; {@link permission} is not asked then. */
+  /**
+   * `admin`: for operators only, by an admin key, a token with a role, or a session of a signed-in person. {@link permission} is
+   * not checked then.
+   */
   readonly role?: 'admin';
-  /** With {@link role}: what an operator needs who is no admin, such as `usage:read`; `any`: whichever scope. Without it the route is for admins alone. */
+  /**
+   * With {@link role}: scope for operators who are not admins, such as `usage:read`; `any` accepts every scope. Without it only
+   * admins have access.
+   */
   readonly scope?: string;
-  /** The JSON body's schema; a route without one takes no body. */
+  /** JSON body schema; a route without one accepts no body. */
   readonly body?: Body;
-  /** Whether an empty body is fine. */
+  /** True if the body may be empty. */
   readonly bodyOptional?: boolean;
   readonly maxBodyBytes?: number;
-  /** Takes `multipart/form-data` instead of JSON: text fields in `state.body` (which `body` then describes), files in `state.files`. */
+  /** Accepts `multipart/form-data` instead of JSON: text fields in `state.body` (described by `body`), files in `state.files`. */
   readonly form?: FormLimits;
-  /** Schema of the query (type object; values arrive as strings). Unknown names are refused. */
+  /** Query schema (type object; values arrive as strings). Unknown names are rejected. */
   readonly query?: Schema;
-  /** By status: a description, or a JSON schema (or `{ contentType, schema }`) of the response. Errors are added by core. */
+  /** Responses by status: a description, or a JSON schema (or `{ contentType, schema }`). Core adds the errors. */
   readonly responses: Readonly<
     Record<number, string | { readonly description: string; readonly schema?: Schema; readonly contentType?: string }>
   >;
   /**
-   * What the message of every error at this path ends with, whoever refuses and however early (a credential, a limit, load, a body
-   * that is too large or wrong); undefined for an error that needs nothing. The path has no parameters. It does no I/O.
+   * Returns a text to append to the message of every error at this path, at any stage (credential, limit, load, invalid or
+   * oversized body). Undefined for no text. The path has no parameters. No I/O.
    */
   errorNote?(error: GatewayError, request: RefusedRequest): string | undefined;
   handler(ctx: RouteContext<Body extends Schema ? FromSchema<Body> : unknown>): void | Promise<void>;
 }
 
-/** Memory that one request, message or response needs, booked for who sent it. */
+/** Memory reserved for one request, message or response, charged to its owner. */
 export interface Hold {
-  /** What it holds now. */
+  /** Reserved bytes. */
   readonly bytes: number;
   /**
-   * Books more, in bytes of heap. Throws `request_too_large` when this hold alone would need more than one owner may have,
-   * `rate_limited` when the owner's other holds are in the way, and `overloaded` when those of others are. After
-   * {@link release} it does nothing.
+   * Reserves more bytes of heap. Throws `request_too_large` if this hold alone exceeds the owner's limit, `rate_limited` if the
+   * owner's other holds prevent it, and `overloaded` if those of others do. No effect after {@link release}.
    */
   grow(heapBytes: number): void;
-  /** Books this much in all; throws as {@link grow} does where that is more than before. */
+  /** Sets the total reservation. An increase throws as {@link grow} does. */
   resize(heapBytes: number): void;
   release(): void;
 }
 
-/** Counts what comes, and calls once when that is slower than the least rate. */
+/** Counts incoming bytes and calls back once if the rate falls below the minimum. */
 export interface RateWatch {
   add(bytes: number): void;
   stop(): void;
 }
 
-/** The memory in flight as one caller has it. */
+/** Memory accounting of one caller. */
 export interface CallerMemory {
-  /** Bytes of heap for one byte of text: as it came, what is parsed from that, and what is sent on. */
+  /** Bytes of heap per byte of text: received, parsed and forwarded. */
   readonly heapPerByte: number;
-  /** Opens a hold, of no bytes unless given; throws as {@link Hold.grow} does. */
+  /** Opens a hold; default: 0 bytes. Throws as {@link Hold.grow} does. */
   book(heapBytes?: number): Hold;
   /**
-   * Parses JSON by the rules and bounds of a body; `reserve` gets the bytes of heap that the value needs, and may throw. The text waits in the
-   * line of the caller's account, as a request does; a large one also waits for its turn.
+   * Parses JSON with the rules and limits of a body. `reserve` receives the heap size of the value, and may throw. The text waits
+   * in the queue of the caller's account, as a request does; a large text also waits for a parse slot.
    */
   parse(text: string, reserve: (heapBytes: number) => void): unknown;
-  /** Watches how fast bytes come; `onSlow` gets the error that ends what is too slow. */
+  /** Watches the rate of incoming bytes; `onSlow` receives the error that ends a slow transfer. */
   watchRate(onSlow: (error: GatewayError) => void): RateWatch;
 }
 
-/** A request to upgrade a connection, of a caller whose key was accepted and whose page may connect. */
+/** Upgrade request of an authenticated caller from an allowed origin. */
 export interface Upgrade {
   readonly request: IncomingMessage;
-  /** Without the query. */
+  /** Path without the query. */
   readonly path: string;
-  /** The caller's address, as far as proxies in front are believed. */
+  /** Caller's address, from trusted proxies if configured. */
   readonly address: string;
   readonly principal: Principal;
-  /** The connection, and what came on it already: for the library that speaks its protocol. Core cuts it at the end of a drain. */
+  /** Connection and its already received bytes, for the library that speaks its protocol. Core closes it at the end of a drain. */
   readonly stream: Duplex;
   readonly head: Buffer;
-  /** The most bytes of one message, as of a body. */
+  /** Maximum bytes of one message, as for a body. */
   readonly maxBytes: number;
-  /** Fires when the gateway drains; its reason is the error to tell. */
+  /** Fires when the gateway drains; its reason is the error to send. */
   readonly signal: AbortSignal;
   readonly memory: CallerMemory;
-  /** Checks the caller anew; rejects with what the upgrade would be refused with now. */
+  /** Authenticates the caller again; rejects with the error that the upgrade would fail with now. */
   recheck(): Promise<void>;
-  /** Posts JSON to the same path with the headers of the upgrade, the credential among them: all that holds for a request of the caller holds for it. */
+  /**
+   * Posts JSON to the same path with the headers of the upgrade, including the credential. All checks of the caller's requests
+   * apply.
+   */
   post(body: string, signal: AbortSignal): Promise<IncomingMessage>;
 }
 
-/** What else a path that takes websockets wants. */
+/** Options of a websocket path. */
 export interface UpgradeOptions {
-  /** The beginning of a subprotocol with a key behind it, for pages, which can set no header. It is taken out before anyone sees it. */
+  /**
+   * Prefix of a subprotocol that contains a key, for browsers, which cannot set headers. It is removed before any handler sees it.
+   */
   readonly keyProtocol?: string;
 }
 
-/** Takes the connection over, or throws a `GatewayError` before it wrote anything: core refuses the upgrade with that. */
+/** Takes over the connection, or throws a `GatewayError` before its first write; core then rejects the upgrade with that error. */
 export type UpgradeHandler = (upgrade: Upgrade) => void | Promise<void>;
 
 /**
- * The name of the cookie that holds the session of a person who signed in, as the OpenAPI document tells it. Over https it has the
- * prefix `__Host-`: no other host can set it.
+ * Name of the session cookie of a signed-in person, as in the OpenAPI document. Over https it has the prefix `__Host-`: no other
+ * host can set it.
  */
 export const SESSION_COOKIE = 'tollgate-session';

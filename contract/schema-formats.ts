@@ -1,9 +1,9 @@
 import { isIP, isIPv4, isIPv6 } from 'node:net';
 import { parseDuration, parseSize, parseUsd } from './units.ts';
 
-/** A format that a schema may name: what it accepts, and how to say so. */
+/** Format of a schema: its check and its error text. */
 interface Format {
-  /** As `must be …`. */
+  /** Completes `must be …`. */
   readonly noun: string;
   readonly hint: string;
   readonly accepts: (value: string | number) => boolean;
@@ -11,11 +11,11 @@ interface Format {
 
 const format = (noun: string, hint: string, accepts: Format['accepts']): Format => ({ noun, hint, accepts });
 
-/** A format of JSON Schema says nothing of a number. */
+/** Formats of JSON Schema ignore numbers. */
 const standard = (noun: string, hint: string, accepts: (text: string) => boolean): Format =>
   format(noun, hint, (value) => typeof value !== 'string' || accepts(value));
 
-/** The formats of JSON Schema that are checked, the same wherever a schema names one. Every expression is linear. */
+/** Checked formats of JSON Schema, the same in all schemas. Every expression is linear. */
 export const STANDARD_FORMATS = Object.freeze({
   date: standard('a date', 'Write 2026-01-31.', isDate),
   'date-time': standard('a date and time', 'Write 2026-01-31T12:00:00Z, or +02:00 for Z.', isDateTime),
@@ -29,25 +29,25 @@ export const STANDARD_FORMATS = Object.freeze({
   uuid: standard('a UUID', 'Write 123e4567-e89b-12d3-a456-426614174000.', (text) => UUID.test(text)),
 });
 
-/** All formats that a schema may name; `money` and `size` also check numbers. */
+/** All formats of schemas; `money` and `size` also check numbers. */
 export const FORMATS: Readonly<Record<string, Format>> = Object.freeze({
   ...STANDARD_FORMATS,
   duration: format('a duration', 'Write 500ms, 30s, 2m, 1h or 30d.', (value) => parses(parseDuration, String(value))),
   money: format('an amount of US dollars', 'Write 25, 0.50 or "12.345678": up to nine decimals and 9000000.', (value) =>
     parses(parseUsd, value),
   ),
-  url: format('an http or https URL', 'Write it whole, such as https://api.example/v1.', (value) =>
+  url: format('an http or https URL', 'Use the whole URL, such as https://api.example/v1.', (value) =>
     isHttpUrl(String(value)),
   ),
   size: format('a size', 'Write 20mb, 512kb or a number of bytes.', (value) => parses(parseSize, value)),
   host: format(
-    'an address or the name of a machine',
+    'an IP address or a host name',
     'Write 127.0.0.1, ::1, 0.0.0.0 or localhost, without a scheme and a port.',
     (value) => isIP(String(value)) !== 0 || /^[a-zA-Z0-9]([a-zA-Z0-9.-]{0,252})$/.test(String(value)),
   ),
   'base-path': format(
-    'a path that others begin with',
-    'Write / for none, or /llm or /ai/llm: letters, digits, ".", "_", "~" and "-", without a slash at the end, a scheme or a host.',
+    'a base path',
+    'Use / for none, or /llm or /ai/llm: letters, digits, ".", "_", "~" and "-", without a trailing slash, scheme or host.',
     (value) => value === '/' || isBasePath(String(value)),
   ),
   origin: format(
@@ -113,7 +113,7 @@ function parses<T>(parse: (value: T) => unknown, value: T): boolean {
   }
 }
 
-/** Whether a text is what browsers send as `Origin`; extensions and apps have schemes of their own. */
+/** Returns whether a text is an `Origin` of browsers; extensions and apps have schemes of their own. */
 function isOrigin(text: string): boolean {
   if (!/^[a-z][a-z0-9+.-]*:\/\/[^/?#@\s]+$/.test(text) || !URL.canParse(text)) return false;
   const { origin } = new URL(text);

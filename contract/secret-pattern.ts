@@ -1,8 +1,8 @@
 export const REDACTED = '[redacted]';
 
 /**
- * What finds secrets of at least some length as they are, in a URL and in JSON, the longest first: one may begin with another.
- * Null where there are none.
+ * Returns a pattern that matches secrets of a minimum length, verbatim and as encoded in a URL and in JSON. The longest comes
+ * first, because one may be a prefix of another. Null if there are none.
  */
 export function secretPattern(secrets: readonly string[], flags: 'g' | 'gi', leastLength = 0): RegExp | null {
   const forms = secrets

@@ -2,36 +2,36 @@ import type { ServerResponse } from 'node:http';
 import type { ErrorBody } from './errors.ts';
 
 export interface SseWriterOptions {
-  /** Silence after which a comment is sent; 15 s unless set. */
+  /** Silence after which a keep-alive is sent; default: 15 s. */
   readonly keepAliveMs?: number;
-  /** What is sent then; a comment unless set. */
+  /** Text of the keep-alive; default: a comment. */
   readonly keepAlive?: string;
-  /** How long a reader may take nothing before it is cut; 60 s unless set. */
+  /** Time without progress after which the connection of a slow reader is closed; default: 60 s. */
   readonly writeIdleMs?: number;
   /** Wakes a writer that waits for the reader. */
   readonly signal?: AbortSignal;
-  /** Added to the head, or replacing parts of it. */
+  /** Added to the head, or replacing its defaults. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Writes one event stream to one response. Nothing here throws when the reader is gone. */
+/** Writes one event stream to one response. Does not throw after the reader has disconnected. */
 export interface SseWriter {
-  /** Sends the head now; else it goes out with the first write. */
+  /** Sends the head now; default: with the first write. */
   start(): void;
-  /** Queues whole frames; what is written in one tick goes out as one. False: wait for {@link drained}. */
+  /** Queues complete frames; writes of one tick are sent together. False: wait for {@link drained}. */
   write(frames: string | Uint8Array): boolean;
-  /** Resolves once the reader has taken what was written, or is gone, or the signal fired. */
+  /** Resolves when the reader has received all writes, has disconnected, or the signal fired. */
   drained(): Promise<void>;
   end(): void;
-  /** One error frame, and the end. */
+  /** Writes one error frame and ends the stream. */
   fail(body: ErrorBody): void;
-  /** Whether nothing can be written any more. */
+  /** True if nothing can be written any more. */
   readonly closed: boolean;
-  /** Whether the head of the stream is out, so that an error can no longer have a status of its own. */
+  /** True if the head was sent, so that an error can no longer set the status. */
   readonly started: boolean;
 }
 
-/** A comment that says that we are still here. */
+/** Keep-alive comment. */
 const KEEP_ALIVE = ': keep-alive\n\n';
 
 const HEAD = Object.freeze({
@@ -40,12 +40,12 @@ const HEAD = Object.freeze({
   'x-accel-buffering': 'no',
 });
 
-/** Unsent bytes of this tick above which a writer is told to wait. */
+/** Unsent bytes per tick above which a writer must wait. */
 const MAX_QUEUED = 64 * 1024;
 
 /**
- * A writer over the plain response: with Koa, set `ctx.respond = false` and pass `ctx.res`, because a stream in
- * `ctx.body` drops the connection on an error instead of saying what it was.
+ * Creates a writer for the plain response. With Koa, set `ctx.respond = false` and pass `ctx.res`: a stream in `ctx.body` drops the
+ * connection on an error instead of reporting it.
  */
 export function createSseWriter(res: ServerResponse, options: SseWriterOptions = {}): SseWriter {
   return new ResponseWriter(res, options);
@@ -59,9 +59,9 @@ class ResponseWriter implements SseWriter {
   #queue: (string | Uint8Array)[] = [];
   #queued = 0;
   #waiting: (() => void)[] = [];
-  /** Fires when nothing was written for a while. */
+  /** Fires after a period without writes. */
   #silence: NodeJS.Timeout | undefined;
-  /** Runs while the reader has something to take; it is cut when the timer fires. */
+  /** Runs while data waits for the reader; the connection is closed when it fires. */
   #stuck: NodeJS.Timeout | undefined;
 
   constructor(res: ServerResponse, options: SseWriterOptions) {
@@ -69,7 +69,7 @@ class ResponseWriter implements SseWriter {
     this.#options = options;
     this.closed = res.destroyed || res.writableEnded;
     if (this.closed) return;
-    // A socket that breaks while we write is the reader's doing, and `close` follows.
+    // A socket that fails during a write was closed by the reader, and `close` follows.
     res.on('error', () => {});
     res.on('drain', () => this.#onDrain());
     res.on('finish', () => this.#onOver());
@@ -88,7 +88,7 @@ class ResponseWriter implements SseWriter {
 
   write(frames: string | Uint8Array): boolean {
     if (this.closed) return true;
-    // After the microtasks of this tick: all that one read of the upstream led to goes out with one write.
+    // Runs after the microtasks of this tick: all output of one upstream read is sent in one write.
     if (this.#queue.length === 0) process.nextTick(() => this.#flush());
     this.#queue.push(frames);
     this.#queued += frames.length;
@@ -140,7 +140,7 @@ class ResponseWriter implements SseWriter {
     this.#wake();
   }
 
-  /** Not before our own head: until then the response can still be another one, such as an error with its status. */
+  /** Sends nothing before the head: until then the response may still become another one, such as an error with its status. */
   #onSilence(): void {
     if (this.started && !this.#isBehind()) this.write(this.#options.keepAlive ?? KEEP_ALIVE);
     this.#silence?.refresh();
@@ -158,7 +158,7 @@ class ResponseWriter implements SseWriter {
     this.#wake();
   }
 
-  /** All is sent, or the reader is gone. */
+  /** Ends the writer: all data was sent, or the reader disconnected. */
   #onOver(): void {
     this.#close();
     clearTimeout(this.#stuck);

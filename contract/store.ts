@@ -2,76 +2,76 @@ import type Keyv from 'keyv';
 import type { CallAttempt, CallHook, CostPart, Units } from './call.ts';
 
 /**
- * A store opens two halves: documents (Keyv) and what must be atomic (ledger, sets, counters). Keyv alone loses
- * updates under parallel writers, so no balance, list or limit lives in it.
+ * A store has two parts: documents (Keyv) and atomic data (ledger, sets, counters). Keyv alone loses updates of parallel writers,
+ * so it holds no balance, list or limit.
  *
- * Every method rejects with `GatewayError('store_unavailable')` when the store does not answer within its bound:
- * unknown is never reported as absent. All amounts are whole nano-dollars (1 USD = 1,000,000,000), all times are
- * Unix milliseconds unless a name says otherwise.
+ * Every method rejects with `GatewayError('store_unavailable')` if the store does not respond within its timeout: unknown is never
+ * reported as absent. All amounts are whole nano-dollars (1 USD = 1,000,000,000). All times are Unix milliseconds, except where a
+ * name indicates otherwise.
  */
 export interface Store {
-  /** A word for logs and `/readyz`, such as `sqlite`. Never a URL: those hold passwords. */
+  /** Name for logs and `/readyz`, such as `sqlite`. Never a URL, which may contain a password. */
   readonly kind: string;
-  /** True for a store that nobody else can open and that is gone with its process: commands beside a gateway refuse it. */
+  /** True for a store that is private to its process and ends with it: separate commands reject it. */
   readonly endsWithProcess?: boolean;
-  /** Documents of one namespace, from a fixed list of names without `:`. The same name gives the same object. */
+  /** Returns the documents of one namespace, from a fixed list of names without `:`. The same name returns the same object. */
   keyv<T = unknown>(namespace: string): Keyv<T>;
   readonly ledger: Ledger;
   readonly sets: Sets;
   readonly counters: Counters;
-  /** What is kept for accounts; keys are those of one owner of documents, such as a plugin's instance. */
+  /** Returns documents of accounts; keys are unique per owner, such as a plugin's instance. */
   kept(owner: string): AccountDocuments;
-  /** For moving to another store; absent where a store cannot tell all that it keeps. */
+  /** Returns the export and import of the store; absent if the store cannot list its data. */
   transfer?(): Transfer;
-  /** For the start: writes once. Rejects when the store answers and takes no write; resolves also while it is away. */
+  /** Writes once at startup. Rejects if the store responds and rejects writes; resolves if it is unreachable. */
   begin?(): Promise<void>;
   /**
-   * Resolves when the store answers and takes writes, by the outcome of the last ones. What it rejects with is shown by `/readyz`, to
-   * anyone, when it is a `GatewayError`.
+   * Resolves if the store responds and accepts writes, by the results of recent ones. `/readyz` publishes a rejection with a
+   * `GatewayError` to anyone.
    */
   health(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** All that a store keeps but windows and leases, in the form that stores share. No gateway runs meanwhile. */
+/** Export and import of a store, except windows and leases, in a common format. No gateway runs during a transfer. */
 export interface Transfer {
   read(): AsyncIterable<TransferRow>;
-  /** Adds rows to a store that was empty, in the order in which they were read; the next call waits for this one. */
+  /** Adds rows to an empty store in the order of reading; the next call waits for this one. */
   write(rows: readonly TransferRow[]): Promise<void>;
 }
 
-/** Of JSON alone: a document, a member of a set, a number, or a row of the ledger. */
+/** JSON-only row: a document, a member of a set, a number, or a row of the ledger. */
 export interface TransferRow {
   readonly is: string;
 }
 
 /**
- * Documents that are kept for accounts, in addition to their books. An account has so many bytes for all of them, over all processes:
- * beyond that those go that were written least recently.
+ * Documents of accounts, in addition to their ledger. An account has a limit of bytes over all documents and processes; beyond it
+ * the least recently written documents are deleted.
  */
 export interface AccountDocuments {
   /**
-   * Writes a document, in place of the one under its key; answers false, and writes nothing, for one that is too large to be kept. One that is
-   * `lasting` goes after all that are not.
+   * Writes a document and replaces the one under its key. Returns false and writes nothing if it is too large. A `lasting` document
+   * is deleted after all others.
    */
   set(account: string, key: string, value: unknown, ttlMs: number, lasting?: 'lasting'): Promise<boolean>;
   get<T>(key: string): Promise<T | undefined>;
   delete(account: string, key: string): Promise<boolean>;
-  /** What an account keeps. */
+  /** Returns the stored bytes of an account. */
   bytes(account: string): Promise<number>;
-  /** How many documents an account keeps, of all owners; with `remove` they are deleted. */
+  /** Returns the number of documents of an account, of all owners; `remove` deletes them. */
   count(account: string, remove?: boolean): Promise<number>;
-  /** What this process knows: bytes of the accounts that it wrote for, and how many documents it dropped because there was too much. */
+  /** State of this process: bytes of the accounts it wrote for, and documents it deleted for lack of space. */
   readonly known: { readonly bytes: number; readonly dropped: number };
 }
 
 /** Sets of short strings, for indexes: a list inside a document would lose parallel additions. */
 export interface Sets {
-  /** Adds a member; answers `full`, and adds nothing, when the set already has `max` members. */
+  /** Adds a member; returns `full`, and adds nothing, if the set already has `max` members. */
   add(set: string, member: string, max?: number): Promise<'added' | 'present' | 'full'>;
   remove(set: string, member: string): Promise<boolean>;
   has(set: string, member: string): Promise<boolean>;
-  /** Members in ascending order, after `after`. */
+  /** Returns members in ascending order, after `after`. */
   list(set: string, page: { readonly limit: number; readonly after?: string }): Promise<readonly string[]>;
   size(set: string): Promise<number>;
 }
@@ -80,39 +80,39 @@ export interface Window {
   readonly key: string;
   readonly limit: number;
   readonly windowMs: number;
-  /** How much this call takes: 1 for a request, the estimate for tokens. */
+  /** Amount of this call: 1 for a request, the estimate for tokens. */
   readonly amount: number;
 }
 
 export interface WindowState {
   readonly remaining: number;
-  /** Milliseconds until the window is empty again. */
+  /** Milliseconds until the window resets. */
   readonly resetMs: number;
 }
 
 /** Counters for limits, leases and versions, shared by all workers and nodes of a store. */
 export interface Counters {
-  /** Takes from all windows or from none. `refused` is the index of the first window that had not enough. */
+  /** Takes from all windows or from none. `refused` is the index of the first window with too little left. */
   take(
     windows: readonly Window[],
     now: number,
   ): Promise<{ readonly refused: number | undefined; readonly states: readonly WindowState[] }>;
-  /** Corrects a window of {@link take} after the fact (estimated to true tokens); `delta` may be negative. */
+  /** Corrects a window of {@link take} later (from estimated to actual tokens); `delta` may be negative. */
   adjust(key: string, windowMs: number, delta: number, now: number): Promise<void>;
-  /** Takes one of `limit` places under `key` for `id` until released or expired; false when all are taken. */
+  /** Takes one of `limit` slots under `key` for `id` until released or expired; false if all are taken. */
   lease(key: string, id: string, limit: number, ttlMs: number, now: number): Promise<boolean>;
   release(key: string, id: string): Promise<void>;
-  /** Adds `by` (1 unless set) to a number that only grows, and answers the new value; reads it with `by` 0. */
+  /** Adds `by` (default: 1) to an increasing number and returns the new value; `by` 0 reads it. */
   next(key: string, by?: number): Promise<number>;
 }
 
-/** One window of one budget: spent + held + amount of it must stay within `limit`. */
+/** One window of one budget: the sum of its spent, held and new amount must stay within `limit`. */
 export interface BudgetHold {
-  /** Unique over all accounts of the store: `<budget id>@<start of the window, Unix ms>`, without `@…` for one that never ends. */
+  /** Unique over all accounts of the store: `<budget id>@<start of the window, Unix ms>`, without `@…` for a window without end. */
   readonly id: string;
   /** Nano-dollars; `Infinity` only counts. */
   readonly limit: number;
-  /** Unix milliseconds after which nobody asks for it. */
+  /** Unix milliseconds after which the window is unused. */
   readonly until?: number;
 }
 
@@ -120,26 +120,26 @@ export interface Reservation {
   readonly account: string;
   /** Unique per charge; a second reservation under the same id is `duplicate`. */
   readonly requestId: string;
-  /** The estimated cost in nano-dollars. */
+  /** Estimated cost in nano-dollars. */
   readonly amount: number;
-  /** The least that `balance - held - amount` may become; `-Infinity` meters without enforcing. */
+  /** Lower bound of `balance - held - amount`; `-Infinity` meters without enforcing. */
   readonly floor: number;
-  /** When a crash left this held, the sweeper settles it at `amount` after this time. */
+  /** Time after which the sweeper settles an orphaned reservation at `amount`. */
   readonly expiresAt: number;
-  /** The budgets that it counts in, at most 32, each once. */
+  /** Budgets that count it, at most 32, each once. */
   readonly budgets?: readonly BudgetHold[];
-  /** What is planned: the record of a call that only the sweeper settles. */
+  /** Planned facts: the record of a call that only the sweeper settles. */
   readonly facts: CallFacts;
-  /** When it counts, in budgets and in reports. */
+  /** Time that budgets and reports count it at. */
   readonly now: number;
   /**
-   * Called when the amount does not fit, in the same change: returns a smaller amount that is held instead, or undefined to refuse.
-   * It has no side effects, since a store may call it again with newer states.
+   * Called if the amount does not fit, in the same transaction. Returns a smaller amount to hold, or undefined to reject. Without
+   * side effects: a store may call it again with newer states.
    */
   readonly lower?: ((states: ReserveStates) => number | undefined) | undefined;
 }
 
-/** The account and the budgets of a reservation as they are without it. */
+/** States of the account and the budgets of a reservation, excluding the reservation. */
 export interface ReserveStates {
   readonly account: AccountBalance;
   /** In the order of the reservation's budgets. */
@@ -147,34 +147,34 @@ export interface ReserveStates {
 }
 
 export type ReserveResult =
-  /** `used`: what of each budget is spent and held, with this call. `amount`: the smaller amount that is held, by {@link Reservation.lower}. */
+  /** `used`: spent and held of each budget, including this call. `amount`: the smaller amount from {@link Reservation.lower}. */
   | { readonly outcome: 'held'; readonly used: readonly number[]; readonly amount?: number }
   | { readonly outcome: 'insufficient' }
   | { readonly outcome: 'duplicate' }
-  /** `budget`: the index of the first that refuses; `used`: what of it is spent and held, without this call. */
+  /** `budget`: index of the first exceeded budget; `used`: its spent and held amount, excluding this call. */
   | { readonly outcome: 'over_budget'; readonly budget: number; readonly used: number };
 
 export interface Settlement {
   readonly account: string;
   readonly requestId: string;
-  /** The true cost in nano-dollars. */
+  /** Actual cost in nano-dollars. */
   readonly amount: number;
   readonly facts: CallFacts;
-  /** Ids of budgets that are given back and not charged: those of a provider that did not answer. */
+  /** Ids of budgets that are released and not charged: those of a provider that did not respond. */
   readonly uncharged?: readonly string[];
   readonly now: number;
 }
 
-/** One line of an account's books. The sum of all `amount`s of an account is its balance. */
+/** Entry of an account's ledger. The sum of all `amount`s of an account is its balance. */
 export interface LedgerEntry {
   /** Unique within the account; also the order. */
   readonly id: string;
   readonly account: string;
   readonly kind: 'credit' | 'charge';
-  /** Positive for credits, negative for charges; a correction of a charge may be either. */
+  /** Positive for credits, negative for charges; corrections of charges have either sign. */
   readonly amount: number;
   readonly reason: string;
-  /** The request id of a charge, or the id a credit was given under. */
+  /** Request id of a charge, or the id of a credit. */
   readonly ref: string;
   readonly at: number;
 }
@@ -186,7 +186,7 @@ export interface AccountBalance {
   readonly held: number;
   readonly spent: number;
   readonly credited: number;
-  /** When the account last changed; 0 for an account nobody has used. */
+  /** Time of the last change; 0 for an unused account. */
   readonly updatedAt: number;
 }
 
@@ -200,61 +200,63 @@ export interface BudgetState {
 }
 
 /**
- * Money: append-only, integer nano-dollars, every method idempotent by request id. The sum of `cost` of any report over all time
- * is the sum of `spent` of all accounts.
+ * Ledger: append-only, integer nano-dollars, every method idempotent by request id. The sum of `cost` of any report over all time
+ * equals the sum of `spent` of all accounts.
  */
 export interface Ledger {
-  /** Holds the amount in the account and in all budgets, or nothing in any of them. The account is asked first, then the budgets in order. */
+  /**
+   * Holds the amount in the account and in all budgets, or in none of them. Checks the account first, then the budgets in order.
+   */
   reserve(reservation: Reservation): Promise<ReserveResult>;
   /**
-   * Settles once, and writes the call's record; a second settle or release of the same request changes nothing and answers false.
-   * The first one after a sweep corrects what the sweep has charged: an entry of kind `charge` with the difference.
+   * Settles once, and writes the call's record. A second settle or release of the same request changes nothing and returns false.
+   * The first one after a sweep corrects the sweep's charge: an entry of kind `charge` with the difference.
    */
   settle(settlement: Settlement): Promise<boolean>;
   /**
-   * Gives a reservation back: nothing was used. With facts it also writes the call's record, at no cost, settled at `now` (this
-   * moment unless given). After a sweep it corrects that charge to 0.
+   * Releases a reservation without usage. With facts it also writes the call's record, at no cost, settled at `now` (default: this
+   * moment). After a sweep it corrects that charge to 0.
    */
   release(account: string, requestId: string, facts?: CallFacts, now?: number): Promise<boolean>;
   /**
-   * Adds money (or takes it, when negative) once per `id`; answers false when this id was already credited. Rejects with
-   * `invalid_request` when all credits of the account would come to more than 9,000,000 USD.
+   * Adds money (or removes it, if negative) once per `id`; returns false if this id was already credited. Rejects with
+   * `invalid_request` if all credits of the account would exceed 9,000,000 USD.
    */
   credit(account: string, id: string, amount: number, reason: string, now: number): Promise<boolean>;
   balance(account: string): Promise<AccountBalance>;
-  /** All accounts that were ever credited or charged, in an order of the store's, after the account `after`. */
+  /** Returns all accounts with credits or charges after the account `after`, in a store-specific order. */
   accounts(page: { readonly limit: number; readonly after?: string }): Promise<readonly AccountRow[]>;
-  /** What of each of these budgets is spent and held; zeros for one that nobody has used. */
+  /** Returns the spent and held amount of each budget; zeros for an unused budget. */
   budgets(ids: readonly string[]): Promise<readonly BudgetState[]>;
   /** Newest first. */
   entries(account: string, page: { readonly limit: number; readonly after?: string }): Promise<readonly LedgerEntry[]>;
-  /** The records of calls, newest first. */
+  /** Returns the records of calls, newest first. */
   calls(query: CallQuery): Promise<CallPage>;
   /**
-   * Sums by interval and dimension: ascending by interval, then by the dimensions as asked for. Rejects with `invalid_request` when
-   * there are more than 50,000 groups. By session or outcome it knows only calls whose records are kept. Of hours whose records are
-   * gone, an interval has those that begin in it whole.
+   * Returns sums by interval and dimension: ascending by interval, then by the dimensions in the requested order. Rejects with
+   * `invalid_request` beyond 50,000 groups. Sessions and outcomes include only calls with a record. For hours whose records were
+   * deleted, an interval includes all hours that start in it, whole.
    */
   report(query: ReportQuery): Promise<readonly ReportRow[]>;
-  /** Deletes the records of calls settled in the whole hours before this time; reports keep their sums. Answers how many. */
+  /** Deletes the records of calls settled in the whole hours before this time; reports retain their sums. Returns their number. */
   forgetCalls(before: number): Promise<number>;
-  /** Settles, at their estimate, reservations that expired before `now`; answers how many. */
+  /** Settles reservations that expired before `now` at their estimate; returns their number. */
   sweep(now: number): Promise<number>;
-  /** The time by the clock that all who share this store have in common; absent where that is this machine's. */
+  /** Returns the time by the clock shared by all clients of this store; absent if that is this machine's. */
   clock?(): Promise<number>;
 }
 
 /**
- * What is known of a call; the store makes one durable record of it, in the same transaction as its charge. Texts are kept up to
- * 256 characters: a longer or ill-formed one is told shortened, with a hash of the whole behind a `~`; filters take either.
+ * Facts of a call. The store writes them as one durable record in the same transaction as the charge. Texts have up to 256
+ * characters. A longer or ill-formed text is returned shortened, with a hash of the whole after a `~`; filters accept both forms.
  */
 export interface CallFacts {
-  /** The id of the HTTP request; one request may make several calls. */
+  /** Id of the HTTP request; one request may make several calls. */
   readonly requestId: string;
-  /** The trace that it belongs to; absent in records of calls that were never settled. */
+  /** Trace of the call; absent in records of calls that were never settled. */
   readonly traceId?: string;
   readonly userId: string;
-  /** The public id of the API key, or `-`. */
+  /** Public id of the API key, or `-`. */
   readonly key: string;
   /** `name=value`; the order does not matter. */
   readonly tags: readonly string[];
@@ -262,66 +264,66 @@ export interface CallFacts {
   readonly operation: string;
   readonly provider: string;
   readonly model: string;
-  /** The model as the request named it, where that is an alias or a route. */
+  /** Model name of the request, if it is an alias or a route. */
   readonly requested?: string;
   readonly stream: boolean;
   /**
-   * `refused` before any target was tried, `unknown` before a call has ended, `expired` when the sweeper charged it because its end
-   * was never reported.
+   * `refused`: before any target was tried. `unknown`: before the end of the call. `expired`: charged by the sweeper because its
+   * end was never reported.
    */
   readonly outcome: 'ok' | 'error' | 'aborted' | 'refused' | 'expired' | 'unknown';
   readonly errorCode?: string;
-  /** What the caller was sent as the error's message. */
+  /** Error message that the caller received. */
   readonly errorMessage?: string;
-  /** Of a refused call: the limit, budget, check or plugin that refused it. */
+  /** Limit, budget, check or plugin that rejected the call. */
   readonly refusedBy?: string;
-  /** The requests to providers that it took; stores keep the first 20, with texts of 256 characters. */
+  /** Requests to providers; stores retain the first 20, with texts of 256 characters. */
   readonly attempts: readonly CallAttempt[];
-  /** What plugins' hooks did to it; absent where none did anything. */
+  /** Actions of plugin hooks; absent if there were none. */
   readonly hooks?: readonly CallHook[];
-  /** How the request went upstream: `native`, as the client wrote it, `translated`, or `mixed`. */
+  /** Lane of the request: `native` (as the client wrote it), `translated`, or `mixed`. */
   readonly lane?: string;
-  /** The service tier that it was charged by. */
+  /** Service tier of the charge. */
   readonly serviceTier?: string;
-  /** Request fields that the provider was not sent; stores keep the first 20. */
+  /** Request fields that were not sent to the provider; stores retain the first 20. */
   readonly dropped?: readonly string[];
-  /** What of the response the caller's format cannot say. */
+  /** Parts of the response that the caller's format cannot express. */
   readonly leftOut?: readonly string[];
   readonly startedAt: number;
   readonly durationMs: number;
   readonly firstByteMs?: number;
-  /** What was used: those of {@link ReportUnits}, and others by the operation. */
+  /** Usage: the units of {@link ReportUnits}, and others by operation. */
   readonly units: Units;
-  /** What its cost is made of by the price, before it is rounded; absent where that is not known. */
+  /** Components of its cost by the price, before rounding; absent if unknown. */
   readonly costParts?: readonly CostPart[];
-  /** Whether the units are an estimate, because the provider told none. */
+  /** True if the units are estimated because the provider reported none. */
   readonly estimated: boolean;
-  /** False when the cost is not known: then what was held is charged where money is limited, and nothing where it is not. */
+  /** False if the cost is unknown. The held amount is then charged if money is limited, and nothing otherwise. */
   readonly priced: boolean;
-  /** Nano-dollars that a kept response has saved; present for every call that got one. */
+  /** Nano-dollars saved by a cached response; present for every cache hit. */
   readonly saved?: number;
 }
 
-/** The record of one call. */
+/** Record of one call. */
 export interface CallRow extends CallFacts {
-  /** The call's id, which is the `requestId` of its reservation. */
+  /** Id of the call, which is the `requestId` of its reservation. */
   readonly id: string;
   readonly account: string;
-  /** Nano-dollars that it was charged. */
+  /** Charged nano-dollars. */
   readonly cost: number;
-  /** When it was settled, or an hour after {@link CallRow.countedAt} where that is earlier. A correction leaves it as it is. */
+  /** Time of settlement, at most one hour after {@link CallRow.countedAt}. Corrections do not change it. */
   readonly at: number;
-  /** When it was reserved: reports count it there, as budgets do. */
+  /** Time of reservation, which reports and budgets count it at. */
   readonly countedAt: number;
 }
 
 /**
- * Which calls; what is absent does not matter. All of it must hold. By account, user, key, session and request a store has an index:
- * how many calls others made does not matter there. The rest is looked for among what the index gives, page by page.
+ * Filter of calls. All fields must match; absent fields match everything. A store has indexes by account, user, key, session and
+ * request: calls of others do not affect the duration. Other fields filter the results of the index, page by page.
  */
 export interface CallFilter {
   readonly account?: string;
-  /** The id of the HTTP request that it was made for. */
+  /** Id of the HTTP request that made it. */
   readonly requestId?: string;
   readonly userId?: string;
   readonly key?: string;
@@ -334,18 +336,18 @@ export interface CallFilter {
   readonly outcome?: CallFacts['outcome'];
 }
 
-/** A page of calls: those settled from `from` (inclusive) to `to` (exclusive). */
+/** Page of calls settled from `from` (inclusive) to `to` (exclusive). */
 export interface CallQuery extends CallFilter {
   readonly from?: number;
   readonly to?: number;
   readonly limit: number;
-  /** The `next` of the page before. */
+  /** `next` of the previous page. */
   readonly after?: string;
 }
 
 /**
- * Newest first. A page looks at a few thousand records at most, and keeps the event loop for some 10 ms at most: it may hold fewer
- * calls than were asked for, or none. There may be more exactly while `next` is told.
+ * Newest first. A page reads at most a few thousand records and blocks the event loop for at most about 10 ms. It may contain fewer
+ * calls than requested, or none. More may follow only if `next` is set.
  */
 export interface CallPage {
   readonly calls: readonly CallRow[];
@@ -354,14 +356,14 @@ export interface CallPage {
 
 export type ReportDimension = 'account' | 'user' | 'key' | 'tags' | 'provider' | 'model' | 'operation' | 'session';
 
-/** Sums of what calls did, by interval of time and dimension. */
+/** Sums over calls, by interval of time and dimension. */
 export interface ReportQuery extends CallFilter {
   /** 2 to 1,001 ascending instants; interval `i` is from `edges[i]` (inclusive) to `edges[i + 1]` (exclusive). */
   readonly edges: readonly number[];
   readonly by: readonly ReportDimension[];
 }
 
-/** The units that reports sum. */
+/** Units that reports sum. */
 export interface ReportUnits {
   readonly prompt_tokens: number;
   readonly completion_tokens: number;
@@ -370,26 +372,26 @@ export interface ReportUnits {
   readonly characters: number;
 }
 
-/** One group of one interval; groups without a call are left out. */
+/** One group of one interval; groups without calls are omitted. */
 export interface ReportRow extends Readonly<Partial<Record<ReportDimension, string>>> {
-  /** The number of its interval, from 0. */
+  /** Index of the interval, from 0. */
   readonly interval: number;
   readonly requests: number;
   /** Calls with the outcome `error`. */
   readonly errors: number;
-  /** Calls whose units are estimated. */
+  /** Calls with estimated units. */
   readonly estimated: number;
-  /** Calls whose price is not known. */
+  /** Calls with an unknown price. */
   readonly unpriced: number;
   readonly units: ReportUnits;
-  /** Nano-dollars; those of all accounts may be more than a number counts exactly. */
+  /** Nano-dollars; a sum over all accounts may exceed the safe range of numbers. */
   readonly cost: bigint;
   readonly saved: bigint;
 }
 
-/** A record as it is now. */
+/** Current version of a record. */
 export interface RecordVersion<T> {
-  /** How often it was changed; 0 for one that was never written. */
+  /** Number of changes; 0 if never written. */
   readonly version: number;
   readonly value: T | undefined;
 }
@@ -401,22 +403,22 @@ export interface RecordChange<T> {
 }
 
 /**
- * Records that are changed one change after the other, on every store and by any number of nodes: no change is lost,
- * each is made of what the one before it left.
+ * Records with serialized changes, on every store and any number of nodes. No change is lost: each is applied to the result of the
+ * previous one.
  */
 export interface Records<T> {
   find(id: string): Promise<RecordVersion<T>>;
   /**
-   * Writes what `make` makes of the value; runs it again on the newer value when another change came first. With `expected`
-   * it throws `precondition_failed` unless that is the version. What `make` throws changes nothing.
+   * Writes the result of `make`; runs it again on the newer value after a concurrent change. With `expected`, throws
+   * `precondition_failed` for any other version. A throw of `make` changes nothing.
    */
   change(id: string, make: (value: T | undefined) => T, expected?: number): Promise<RecordChange<T>>;
-  /** Told the id of each record that this process changed, so that it forgets what it knew. */
+  /** Adds a listener for the id of each record that this process changes, to invalidate caches. */
   onChange(listener: (id: string) => void): void;
-  /** Lists an id, whether or not there is a record of it; written once an hour by each process. It does not reject. */
+  /** Adds an id to the list, with or without a record; written once an hour by each process. Does not reject. */
   note(id: string): Promise<void>;
-  /** The listed ids in ascending order, after `after`. */
+  /** Returns the listed ids in ascending order, after `after`. */
   ids(page: { readonly limit: number; readonly after?: string }): Promise<readonly string[]>;
-  /** Takes an id out of the list. */
+  /** Removes an id from the list. */
   unlist(id: string): Promise<void>;
 }

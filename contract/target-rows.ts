@@ -1,14 +1,14 @@
 import type { RoutingState, TargetReport } from './call.ts';
 
-/** A target as operators get it in JSON: ISO times, milliseconds, shares of 1. */
+/** Target in the JSON for operators: ISO times, milliseconds, fractions of 1. */
 export type TargetRow = ReturnType<typeof targetRow>;
 
-/** The rows of all targets, by name. */
+/** Returns the rows of all targets, by name. */
 export function targetRows({ targets }: RoutingState): readonly TargetRow[] {
   return targets.map(targetRow).sort((a, b) => (a.target < b.target ? -1 : a.target > b.target ? 1 : 0));
 }
 
-/** `provider/model`, or `provider#key/model` of one key. */
+/** Returns `provider/model`, or `provider#key/model` for one key. */
 export function nameOf({ provider, key, model }: TargetReport): string {
   return `${provider}${key === undefined ? '' : `#${key}`}/${model}`;
 }

@@ -1,6 +1,6 @@
-/** Which strings of a request are texts that somebody reads: what guardrails look into, by the names of fields. */
+/** Texts of a request that guardrails inspect, by field name. */
 
-/** Fields whose values nobody reads as words: identifiers, types, coded content, marks of vendors. docs/plugins/guardrails.md lists them. */
+/** Fields without readable text: identifiers, types, encoded content, markers of vendors. docs/plugins/guardrails.md lists them. */
 export const EXEMPT_FIELDS: ReadonlySet<string> = new Set(
   `model role type object id call_id item_id tool_call_id tool_use_id file_id previous_response_id dialect format kind detail effort
   status finish_reason native index service_tier data file_data signature encrypted_content encrypted_index image_url url file_url source_url

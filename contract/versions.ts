@@ -1,9 +1,9 @@
 import { GatewayError } from './errors.ts';
 
-/** What a change is refused with whose `If-Match` names another version. */
+/** Returns the error for a change whose `If-Match` names another version. */
 export function changedMeanwhile(): GatewayError {
   return new GatewayError(
     'precondition_failed',
-    'This was changed since it was read. Read it again, and send its new ETag in "If-Match"; without that header the change is made on top.',
+    'The object changed since it was read. Read it again and send its new ETag in "If-Match"; without that header, the change is always applied.',
   );
 }

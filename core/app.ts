@@ -30,66 +30,65 @@ import { openFoundation } from './plugins/foundation.ts';
 import { type Gatherer, PROCESS_TOPIC, type ProcessState } from './plugins/gather.ts';
 import { setUpIsolated } from './plugins/registry.ts';
 
-/** A gateway that is assembled and listens. */
+/** Assembled and listening gateway. */
 export interface Gateway {
   /** Such as `http://127.0.0.1:8787`, or `https://…` with `server.tls`. */
   readonly url: string;
   readonly server: Server;
   /**
-   * Makes a request to the gateway within this process, with the arguments of `fetch` (a path is enough); all that requests pass holds for it.
-   * Works without a port, and as the `fetch` of an SDK.
+   * Sends a request to the gateway within this process, with the arguments of `fetch` (a path is enough). All checks of requests
+   * apply. Works without a port, and as the `fetch` of an SDK.
    */
   readonly inject: (input: string | URL | Request, init?: RequestInit) => Promise<Response>;
-  /** What plugins want shown once at start, such as the first API key. */
+  /** Lines of plugins for the start banner, such as the first API key. */
   readonly announcements: readonly Announcement[];
-  /** Ways to sign in, for a banner that a person sees on a terminal. */
+  /** Sign-in links, for a banner that a person sees on a terminal. */
   readonly signInLinks: readonly SignInLink[];
-  /** Provider instances, and whether each can be called. */
+  /** Provider instances, and whether each is configured. */
   readonly providers: readonly { readonly name: string; readonly isConfigured: boolean }[];
   readonly models: ModelCatalog;
   readonly openApi: Schema;
   /**
-   * Goes on with another configuration: its generation is built beside the running one, new requests go there, and the old one
-   * is closed when its last request has ended. Rejects, and changes nothing, when it cannot be built. Store, host, port, workers
-   * and log stay.
+   * Switches to another configuration. Its generation is built while the old one runs; new requests use it, and the old one closes
+   * after its last request. Rejects without any change if it cannot be built. Store, host, port, workers and log stay.
    */
   use(loaded: LoadedConfig): Promise<void>;
-  /** The first half of {@link use}: what it builds takes over by `commit`, or is closed again by `abandon`. */
+  /** First half of {@link use}: the result takes over by `commit`, or is closed by `abandon`. */
   prepare(loaded: LoadedConfig): Promise<PreparedGeneration>;
-  /** How `POST /api/core/admin/reload` reads the configuration anew; without it that route is switched off. */
+  /** Sets how `POST /api/core/admin/reload` reloads the configuration; without it that route is disabled. */
   reloadBy(control: ReloadControl): void;
-  /** Writes an entry to the audit log of the gateway; rejects when the store does not take it. */
+  /** Writes an entry to the gateway's audit log; rejects if the store does not accept it. */
   audit(change: AuditChange): Promise<void>;
-  /** What all processes of this gateway know of their targets and retries. */
+  /** Returns targets and retries of all processes of this gateway. */
   routing(): Promise<RoutingState>;
-  /** How each process of this gateway does: its store, and what hooks of plugins came to. */
+  /** Returns the state of each process of this gateway: its store, and its hook counts. */
   processStates(): Promise<readonly ProcessState[]>;
-  /** What `/readyz` tells about the configuration: why the last reload was refused, or nothing. */
+  /** Sets the problem of the configuration in `/readyz`: why the last reload was rejected, or nothing. */
   noteReload(problem: string | undefined): void;
-  /** Not ready at once; running responses finish or end in an error frame at the deadline; then everything closes. */
+  /** Becomes not ready at once. Running responses finish, or end in an error frame at the deadline; then everything closes. */
   close(): Promise<void>;
 }
 
 export interface GatewayOptions extends ConfigInput, GivenConfig, ExchangeOptions {
-  /** The configuration when it is read already, by the same input. */
+  /** Configuration from the same input, if already loaded. */
   readonly loaded?: LoadedConfig;
-  /** Asks the other workers, when this is one of several. */
+  /** Queries the other workers, if there are several. */
   readonly gatherer?: Gatherer;
-  /** Where connections come from; the server's own port unless given. */
+  /** Source of connections; default: the server's own port. */
   readonly listener?: Listener;
   /** `false` for no port: only `inject` reaches the gateway. */
   readonly listen?: boolean;
   readonly log: Log;
-  /** Replaces `server.host` of the configuration. */
+  /** Overrides `server.host`. */
   readonly host?: string;
-  /** Replaces `server.port` of the configuration; 0 takes any free one. */
+  /** Overrides `server.port`; 0 selects any free port. */
   readonly port?: number;
 }
 
 /**
- * Starts a gateway: reads the configuration (`config`, `configPath`, else the search in `cwd`), sets the plugins up and listens. `cwd`
- * and `env` are the process's own unless given; without a `log` it writes JSON to stdout, a line each, from `logging.level` on. Rejects
- * with every error named before anything listens.
+ * Starts a gateway: reads the configuration (`config`, `configPath`, else the search in `cwd`), sets up the plugins and listens.
+ * `cwd` and `env` default to those of the process. The default `log` writes JSON lines to stdout, from `logging.level` on. Rejects
+ * before listening, with an error that names every problem.
  */
 export async function createGateway(given: Partial<GatewayOptions> = {}): Promise<Gateway> {
   const options = { cwd: process.cwd(), env: process.env, connect, ...given };
@@ -108,7 +107,7 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
   const live = new LiveGeneration();
   try {
     await foundation.store.begin?.();
-    // What is shown once, such as the first key, of a generation that did not become ready.
+    // Announcements, such as the first key, of a generation that did not become ready.
     const announced: Announcement[] = [];
     const build = (next: LoadedConfig): Promise<PreparedGeneration> =>
       setUpIsolated(next, log, async (each) => {
@@ -146,7 +145,9 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
       };
     };
     const close = async (): Promise<void> => {
-      const { drainDelayMs: delayMs, drainTimeoutMs: deadlineMs } = live.generation.loaded.config.server;
+      const { drainDelayMs, drainTimeoutMs: deadlineMs } = live.generation.loaded.config.server;
+      // Without a port nobody sends connections here who would have to notice.
+      const delayMs = options.listen === false ? 0 : drainDelayMs;
       await deps.lifecycle.drain(server, { delayMs, deadlineMs, listener, sockets: [handshakes, upgrades] });
       upgrades.close();
       await live.close();
@@ -185,12 +186,12 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
   }
 }
 
-/** A path belongs to this gateway, whatever host it is asked by. */
+/** Creates a request from a path, for any host. */
 function readInjected(input: string | URL | Request, init: RequestInit | undefined): Request {
   return new Request(typeof input === 'string' ? new URL(input, 'http://localhost') : input, init);
 }
 
-/** A configuration on the store that is open: its folder too is where keys were made with what lies beside them. */
+/** Returns a configuration with the open store. The store's folder also stays, because keys were created with the files in it. */
 function onStoreOf(first: LoadedConfig, next: LoadedConfig): LoadedConfig {
   const [store] = first.plugins;
   const [, ...others] = next.plugins;
@@ -203,7 +204,7 @@ function onStoreOf(first: LoadedConfig, next: LoadedConfig): LoadedConfig {
   };
 }
 
-/** What a program that embeds the gateway may know of the generation that it started with. */
+/** Returns the description of the initial generation for embedding programs. */
 function describeGeneration({
   generation,
 }: LiveGeneration): Pick<Gateway, 'announcements' | 'signInLinks' | 'providers' | 'models'> {

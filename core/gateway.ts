@@ -1,4 +1,4 @@
-/** The entry `tollgate/gateway`: what programs that embed the gateway import. @public */
+/** Entry `tollgate/gateway`, for programs that embed the gateway. @public */
 
 export type { Gateway, GatewayOptions } from './app.ts';
 export { createGateway } from './app.ts';

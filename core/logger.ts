@@ -4,16 +4,16 @@ import { REDACTED } from '../contract/secret-pattern.ts';
 
 export interface LoggerOptions {
   readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent';
-  /** Makes of a line of JSON what a person reads; lines stay JSON unless set. */
+  /** Formats a JSON line for a person; default: JSON. */
   readonly toPretty?: ((line: string) => string) | undefined;
-  /** Whether other processes, such as workers, write to the same stdout. */
+  /** True if other processes, such as workers, write to the same stdout. */
   readonly isShared?: boolean;
   readonly destination?: DestinationStream;
-  /** Called when stdout takes no more (a full disk, a reader that left), once until it does again. */
+  /** Called once when stdout fails (a full disk, a closed reader), and again after a recovery. */
   readonly onError?: (error: NodeJS.ErrnoException) => void;
 }
 
-/** Never to be seen in a log, whatever object a plugin hands over: as a field, and one and two levels deeper. */
+/** Fields that are never logged, whatever object a plugin passes: at the top level, and one and two levels deeper. */
 const SECRETS: ReadonlySet<string> = new Set([
   'authorization',
   'x-api-key',
@@ -25,7 +25,7 @@ const SECRETS: ReadonlySet<string> = new Set([
   'pepper',
 ]);
 
-/** The log: one JSON object a line on stdout. Bodies and credentials are never in it. */
+/** Creates the log: one JSON object per line on stdout. It never contains bodies or credentials. */
 export function createLogger({ level, toPretty, isShared = false, destination, onError }: LoggerOptions): Logger {
   const stream = destination ?? openStdout({ isWatched: toPretty !== undefined, isShared }, onError);
   const logger = pino(
@@ -56,8 +56,8 @@ function prettyStream(
 type Fields = Record<string, unknown>;
 
 /**
- * Hides secrets in objects, so many levels deep. Wildcards in pino's `redact` would do the same, but pino runs every such
- * path over every field of every line: 47 instead of 4 µs for an access-log line, a sixth of a request.
+ * Hides secrets in objects, down to this depth. Wildcards in pino's `redact` would do the same, but pino runs every such path over
+ * every field of every line: 47 instead of 4 µs for an access-log line, a sixth of a request.
  */
 function redactFields(fields: Fields, levels: number): Fields {
   let copy: Fields | undefined;
@@ -80,7 +80,7 @@ function redactValue(value: unknown, levels: number): unknown {
 
 const INFO = 30;
 
-/** The line that `log.info` would write, of fields that are JSON already. */
+/** Writes the line of `log.info` from fields that are already JSON. */
 function writeFields(this: Logger & Readonly<Record<symbol, unknown>>, json: string, message: string): void {
   if (!this.isLevelEnabled('info')) return;
   const stream = this[pino.symbols.streamSym] as DestinationStream;
@@ -90,18 +90,18 @@ function writeFields(this: Logger & Readonly<Record<symbol, unknown>>, json: str
   stream.write(escapeControls(`${levels[INFO]}${time}${bindings},${json},"msg":${JSON.stringify(message)}}\n`));
 }
 
-/** What is written at once. Few writes are a thirteenth of a call cheaper than many. */
+/** Size of one write. A few large writes save a thirteenth of a call. */
 const BLOCK_BYTES = 16 * 1024;
-/** What a pipe takes in one piece (`PIPE_BUF`): lines of other workers do not get in between. */
+/** Atomic write size of a pipe (`PIPE_BUF`): lines of other workers cannot interleave. */
 const SHARED_BLOCK_BYTES = 4096;
 
-/** The longest that a line waits for its block to fill, in milliseconds. */
+/** Maximum delay of a line in its block, in milliseconds. */
 const LONGEST_WAIT_MS = 100;
 
-/** Lines are kept up to this size while stdout takes none; later ones are lost. Requests never wait for the log. */
+/** Maximum buffer while stdout is blocked; later lines are lost. Requests never wait for the log. */
 const MAX_KEPT_BYTES = 4 * 1024 * 1024;
 
-/** Stdout as pino's destination, written in blocks by a thread; pino writes what is left at exit. */
+/** Opens stdout as pino's destination, written in blocks by a thread; pino writes the rest at exit. */
 function openStdout(
   { isWatched, isShared }: { readonly isWatched: boolean; readonly isShared: boolean },
   onError: LoggerOptions['onError'],
@@ -116,7 +116,7 @@ function openStdout(
     periodicFlush: LONGEST_WAIT_MS,
   });
   let isBroken = false;
-  // Without a listener any error but EPIPE would end the process.
+  // Without a listener any error except EPIPE would end the process.
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (!isBroken) onError?.(error);
     isBroken = true;
@@ -131,7 +131,7 @@ function openStdout(
     block.pass();
     flush(done);
   };
-  // Pino calls this at exit. sonic-boom 4 would try for ever where the disk is full.
+  // Pino calls this at exit. sonic-boom 4 would retry forever on a full disk.
   const flushSync = stream.flushSync.bind(stream);
   stream.flushSync = () => {
     block.pass();
@@ -141,8 +141,8 @@ function openStdout(
 }
 
 /**
- * Lines on their way to a stream, passed on as one text when they fill a block or have waited long enough. sonic-boom collects lines too,
- * but measures its whole block at each line, which copies it.
+ * Buffers lines for a stream and forwards them as one text when they fill a block or reach the maximum delay. sonic-boom also
+ * buffers lines, but measures its whole block at each line, which copies it.
  */
 class LineBlock {
   readonly #maxBytes: number;
@@ -178,14 +178,17 @@ class LineBlock {
   };
 }
 
-/** What most lines are made of. */
+/** Characters of most lines. */
 const PLAIN = /^[\n -~]*$/;
 
-/** Writes control and bidi characters of a JSON line as `\uXXXX`: the same JSON, harmless on the terminal that shows it. */
+/** Escapes control and bidi characters of a JSON line as `\uXXXX`: the same JSON, safe on a terminal. */
 function escapeControls(line: string): string {
   if (PLAIN.test(line)) return line;
   return line.replace(CONTROL_CHARACTERS, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** What moves the cursor or turns the direction of text on a terminal: a caller's words (a model's name) may have it. */
+/**
+ * Characters that move the cursor or change the text direction on a terminal. A caller's text, such as a model's name, may contain
+ * them.
+ */
 export const CONTROL_CHARACTERS = /(?!\n)[\p{Cc}\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/gu;

@@ -12,67 +12,67 @@ import type {
   UpstreamPhase,
 } from '../contract/provider.ts';
 
-/** What carries an attempt: a socket, or a provider's own transport. */
+/** Carrier of an attempt: a socket, or a provider's own transport. */
 export interface Source {
-  /** Whether the request may have reached the vendor. */
+  /** Returns whether the request may have reached the vendor. */
   isSent(): boolean;
-  /** The next bytes, at once where they are there; undefined at the end. Throws, or rejects, when the response breaks off. */
+  /** Returns the next bytes, synchronously if available; undefined at the end. Throws, or rejects, if the response breaks off. */
   read(): Buffer | undefined | Promise<Buffer | undefined>;
-  /** Cuts it off. */
+  /** Closes it. */
   stop(): void;
 }
 
-/** A response as an operation sees it, and also one of a bad status, 400 to 599. Errors are {@link UpstreamError}s. */
+/** Response for an operation, including statuses from 400 to 599. Errors are {@link UpstreamError}s. */
 export interface UpstreamResponse extends AttemptResponse {
-  /** Read once. Who stops reading stops the vendor, who leaves hangs up. */
+  /** Readable once. Pausing applies back pressure to the vendor; stopping closes the connection. */
   readonly body: AsyncIterable<Buffer>;
-  /** Reserves so much more memory than `readAll` did, for what is made of its bytes; throws where there is none. */
+  /** Reserves this much memory in addition to that of `readAll`, for values derived from its bytes; throws if there is none. */
   reserve(bytes: number): void;
-  /** Gives back the memory of what was read, when nothing is made of it after all. */
+  /** Releases the memory of the read bytes, if no value is derived from them. */
   release(): void;
   reportProgress(progress: StreamProgress): void;
 }
 
-/** Longest wait for the usage behind a whole answer, in milliseconds. */
+/** Maximum wait for the usage after a complete response, in milliseconds. */
 const TRAILING_USAGE_MS = 1_000;
 
-/** Longest wait for the end marker behind the last finish reason, in milliseconds. */
+/** Maximum wait for the end marker after the last finish reason, in milliseconds. */
 const END_MARKER_MS = 2_000;
 
-/** Longest wait for the end of a response behind its end marker, in milliseconds: a connection that ends in time is kept. */
+/** Maximum wait for the end of a response after its end marker, in milliseconds; the connection is reused if it ends in time. */
 const DRAIN_MS = 500;
 
-/** The most bytes behind an end marker that are read and dropped to keep a connection. */
+/** Maximum bytes after an end marker that are discarded to reuse a connection. */
 const MAX_DRAINED_BYTES = 64 * 1024;
 
-/** A websocket that is open. */
+/** Open websocket. */
 type OpenSocket = { send(text: string): Promise<void> };
 
 interface AttemptOptions {
   readonly timeouts: Timeouts;
-  /** Ends the attempt at once, whatever it is doing. */
+  /** Ends the attempt at once, in any phase. */
   readonly signal: AbortSignal;
-  /** Of the response. */
+  /** Maximum size of the response. */
   readonly maxBytes: number;
   readonly budget: ResponseBudget;
-  /** Until when what was read as a whole is kept; only while it is read when undefined. */
+  /** Resolves when a whole response may be freed; undefined frees it after reading. */
   readonly heldUntil: Promise<void> | undefined;
 }
 
 /**
- * One attempt, from when it is made until the last byte of its response, which it is itself once the head is there. It fails once: by
- * what it meets, because a deadline has passed, because the caller left, or because the gateway closes. Then it is stopped.
+ * Attempt, from its creation to the last byte of its response. The attempt is itself the response once the head has arrived. It
+ * fails once: by an error, a deadline, the caller's disconnect, or the gateway's shutdown. It then stops.
  */
 export class Attempt implements UpstreamResponse, Linked<Attempt> {
   status = 0;
   headers: ResponseHeaders = {};
   readonly timeouts: Timeouts;
-  /** When its last deadline passes. */
+  /** Time of its last deadline. */
   readonly dueMs: number;
   source: Source | undefined;
-  /** Where the attempt has become a websocket. */
+  /** Set if the attempt became a websocket. */
   socket: OpenSocket | undefined;
-  /** Why it failed; undefined while it goes on and when all went well. */
+  /** Reason of the failure; undefined while running and after a success. */
   error: UpstreamError | undefined;
   previous: Attempt | undefined = undefined;
   next: Attempt | undefined = undefined;
@@ -85,20 +85,20 @@ export class Attempt implements UpstreamResponse, Linked<Attempt> {
   #stop: AbortController | undefined;
   #isOver = false;
   #wasStopped = false;
-  /** Whether its reader wanted no more. */
+  /** True if its reader stopped early. */
   #wasLeft = false;
   #heldBytes = 0;
   #isReleased = false;
   #progress: StreamProgress = 'open';
-  /** Looks after what was reported last; undefined before the first report. */
+  /** Timer for the wait after the last report; undefined before the first report. */
   #watch: NodeJS.Timeout | undefined;
-  /** When the read began that is waited for; undefined between reads. */
+  /** Start of the pending read; undefined between reads. */
   #readSinceMs: number | undefined;
-  /** Time that reads have waited since the last report. A reader that takes its time is no silence of the vendor's. */
+  /** Total wait of reads since the last report. Time of a slow reader does not count as silence of the vendor. */
   #waitedMs = 0;
   #isDraining = false;
 
-  /** Stays in `running` until it is over. Resolves with itself when the head is there, rejects when it fails before. */
+  /** Stays in `running` until its end. Resolves with itself when the head has arrived; rejects if it fails before. */
   constructor(
     options: AttemptOptions,
     running: RunningAttempts,
@@ -118,7 +118,7 @@ export class Attempt implements UpstreamResponse, Linked<Attempt> {
     else signal.addEventListener('abort', this.#onAbort, { once: true });
   }
 
-  /** Fires when the attempt is to stop whatever it is doing. Made for those who ask for it: the network does not. */
+  /** Fires when the attempt must stop, in any phase. Created on demand: the network does not need it. */
   get signal(): AbortSignal {
     if (!this.#stop) {
       this.#stop = new AbortController();
@@ -127,7 +127,7 @@ export class Attempt implements UpstreamResponse, Linked<Attempt> {
     return this.#stop.signal;
   }
 
-  /** Stops the attempt; returns the error to throw, which is the first that it failed with. */
+  /** Stops the attempt; returns the error to throw, which is its first failure. */
   fail(message: string, options: Omit<UpstreamErrorOptions, 'sent'>): UpstreamError {
     const error = this.error ?? new UpstreamError(message, { ...options, sent: this.source?.isSent() ?? false });
     if (!this.#isOver) this.error = error;
@@ -136,18 +136,18 @@ export class Attempt implements UpstreamResponse, Linked<Attempt> {
     return error;
   }
 
-  /** Fails because somebody stopped it. */
+  /** Fails because of an external abort. */
   abort(message: string, cause?: unknown): UpstreamError {
     return this.fail(message, { failure: 'upstream_error', phase: 'aborted', cause });
   }
 
-  /** Fails because one of its deadlines has passed. */
+  /** Fails because of an expired deadline. */
   expire(phase: keyof typeof EXPIRED, cause?: unknown): UpstreamError {
     const message = `${EXPIRED[phase]} within ${this.timeouts[`${phase}Ms`]} ms`;
     return this.fail(message, { failure: 'timeout', phase, cause });
   }
 
-  /** Fails by what a socket, undici or a transport threw, when the response had come as far as `phase`. */
+  /** Fails with an error of a socket, undici or a transport, in the phase `phase` of the response. */
   explain(cause: unknown, phase: keyof typeof BROKEN): UpstreamError {
     const expired = DEADLINE_CODES.get(errorCode(cause));
     if (expired) return this.expire(expired, cause);
@@ -160,20 +160,19 @@ export class Attempt implements UpstreamResponse, Linked<Attempt> {
     this.#reject(error);
   }
 
-  /** Takes the head of the response; fails when that makes it useless whatever its body says. */
+  /** Accepts the head of the response; fails if the head makes the body unusable. */
   open(status: number, headers: ResponseHeaders): void {
     this.status = status;
     this.headers = headers;
     const encoding = headers['content-encoding']?.trim().toLowerCase();
-    // We ask for `identity`; nothing here decodes anything.
+    // Requests ask for `identity`; nothing here decodes an encoding.
     const isEncoded = encoding !== undefined && encoding !== '' && encoding !== 'identity';
     if (status >= 300 && status < 400)
-      this.fail(`the provider answered with a redirect (${status}); none is followed`, REFUSED);
+      this.fail(`the provider returned a redirect (${status}), which is not followed`, REFUSED);
     else if (status === 204 || status === 205)
-      this.fail(`the provider answered with status ${status}, which has no content`, REFUSED);
+      this.fail(`the provider returned status ${status}, which has no content`, REFUSED);
     else if (Number(headers['content-length']) > this.#options.maxBytes) this.#outgrow(this.#options.maxBytes);
-    else if (isEncoded && status < 400)
-      this.fail('the provider answered with a content-encoding nobody asked for', USELESS);
+    else if (isEncoded && status < 400) this.fail('the provider returned an unrequested content-encoding', USELESS);
     else {
       // An encoded error page is still an error: its status counts, its text is dropped.
       if (isEncoded) this.destroy();
@@ -211,7 +210,7 @@ export class Attempt implements UpstreamResponse, Linked<Attempt> {
     } catch (error) {
       if (!this.#wasLeft) throw this.explain(error, 'body');
     } finally {
-      // What an event that does not end has needed.
+      // Releases the memory of an unfinished event.
       if (this.#heldBytes > 0) this.release();
       if (this.#progress === 'complete' && !this.#isOver) void this.#drain();
       else this.destroy();
@@ -228,7 +227,7 @@ export class Attempt implements UpstreamResponse, Linked<Attempt> {
     this.#watchFor(this.#patienceMs());
   }
 
-  /** Longest wait for the next event. */
+  /** Returns the maximum wait for the next event. */
   #patienceMs(): number {
     if (this.#progress === 'finished') return END_MARKER_MS;
     return this.#progress === 'ending' ? TRAILING_USAGE_MS : this.timeouts.idleMs;
@@ -238,7 +237,7 @@ export class Attempt implements UpstreamResponse, Linked<Attempt> {
     this.#watch = setTimeout(() => this.#look(), Math.ceil(ms)).unref();
   }
 
-  /** One timer serves all events of a stream: it runs on when some came in the meantime. */
+  /** One timer serves all events of a stream: it restarts if events arrived in the meantime. */
   #look(): void {
     const readingMs = this.#readSinceMs === undefined ? 0 : performance.now() - this.#readSinceMs;
     const leftMs = this.#patienceMs() - this.#waitedMs - readingMs;
@@ -248,7 +247,7 @@ export class Attempt implements UpstreamResponse, Linked<Attempt> {
     else this.destroy();
   }
 
-  /** Drops what follows a complete answer, for a moment: a connection whose response ends in time is kept, another one is closed. */
+  /** Briefly discards bytes after a complete response. A connection whose response ends in time is reused, others are closed. */
   async #drain(): Promise<void> {
     this.#isDraining = true;
     const timer = setTimeout(() => this.#end(true), DRAIN_MS).unref();
@@ -263,14 +262,14 @@ export class Attempt implements UpstreamResponse, Linked<Attempt> {
         size += part.length;
       }
     } catch {
-      // The answer was complete before.
+      // The response was already complete.
     } finally {
       clearTimeout(timer);
       this.#end(true);
     }
   }
 
-  /** What is there already is read without waiting for it: a small response is one promise. */
+  /** Available bytes are read synchronously: a small response costs one promise. */
   async readAll(limit: number = this.#options.maxBytes): Promise<Buffer> {
     const maxBytes = Math.min(limit, this.#options.maxBytes);
     const parts: Buffer[] = [];
@@ -316,20 +315,20 @@ export class Attempt implements UpstreamResponse, Linked<Attempt> {
     this.#heldBytes = 0;
   }
 
-  /** Stops the attempt because nobody wants the rest of it. Harmless after its end. */
+  /** Stops the attempt because the rest is not needed. No effect after its end. */
   destroy(): void {
     if (this.#isDraining) return;
     this.#wasLeft ||= !this.#isOver;
     this.#end(true);
   }
 
-  /** Ends the attempt whose response does not go on. */
+  /** Ends the attempt after its response. */
   end(): void {
     this.#end(false);
   }
 
   #outgrow(maxBytes: number): UpstreamError {
-    return this.fail(`the answer is longer than ${maxBytes} bytes`, USELESS);
+    return this.fail(`the response is longer than ${maxBytes} bytes`, USELESS);
   }
 
   #end(isStopped: boolean): void {
@@ -345,7 +344,7 @@ export class Attempt implements UpstreamResponse, Linked<Attempt> {
   }
 }
 
-/** Lets a provider's own {@link Transport} serve a request, with the same deadlines and abort as the network. */
+/** Serves a request by a provider's own {@link Transport}, with the same deadlines and abort as the network. */
 export async function sendByTransport(transport: Transport, request: HttpRequest, attempt: Attempt): Promise<void> {
   let chunks: AsyncIterator<Uint8Array> | undefined;
   attempt.source = {
@@ -356,7 +355,7 @@ export async function sendByTransport(transport: Transport, request: HttpRequest
       const { buffer, byteOffset, byteLength } = next.value;
       return Buffer.from(buffer, byteOffset, byteLength);
     },
-    // Not waited for: a transport that hangs would never come to it.
+    // Not awaited: a hanging transport would never settle.
     stop: () => void chunks?.return?.().catch(() => {}),
   } satisfies Source;
   try {
@@ -368,7 +367,7 @@ export async function sendByTransport(transport: Transport, request: HttpRequest
   }
 }
 
-/** Waits for some work, until its deadline has passed or the attempt is stopped. */
+/** Waits for work until its deadline expires or the attempt stops. */
 function inTime<T>(work: T | Promise<T>, phase: 'firstByte' | 'idle', attempt: Attempt): Promise<T> {
   const { signal, timeouts } = attempt;
   return new Promise<T>((resolve, reject) => {
@@ -389,14 +388,14 @@ function inTime<T>(work: T | Promise<T>, phase: 'firstByte' | 'idle', attempt: A
 
 const USELESS = Object.freeze({ failure: 'upstream_error', phase: 'body' } as const);
 
-/** The vendor says that it did no work. */
+/** The vendor reported that it did no work. */
 const REFUSED = Object.freeze({ ...USELESS, refused: true });
 
-/** The attempts that go on, with one timer for the last deadline of all of them. */
+/** Running attempts, with one timer for the last deadlines of all. */
 export class RunningAttempts {
   readonly attempts = new LinkedList<Attempt>();
   #timer: NodeJS.Timeout | undefined;
-  /** When the timer fires. */
+  /** Time of the timer. */
   #nextMs = Number.POSITIVE_INFINITY;
 
   add(attempt: Attempt): void {
@@ -404,7 +403,7 @@ export class RunningAttempts {
     if (attempt.dueMs < this.#nextMs) this.#wait(attempt.dueMs);
   }
 
-  /** Ends all of them. */
+  /** Aborts all of them. */
   abort(message: string): void {
     for (const attempt of this.attempts.toArray()) attempt.abort(message);
     clearTimeout(this.#timer);
@@ -426,47 +425,47 @@ export class RunningAttempts {
   }
 }
 
-/** The memory that answers of providers may need together, in one process; those that are streamed need none of it. */
+/** Memory limit for whole responses of providers in one process; streamed responses need none. */
 export interface ResponseBudget {
   readonly limitBytes: number;
   reservedBytes: number;
 }
 
-/** The part of the heap that answers may need. */
+/** Share of the heap for responses. */
 const HEAP_SHARE = 1 / 4;
 
-/** Bytes of memory for one byte of an answer: as it came, its text, and what is parsed from that or written of it. */
+/** Bytes of memory per byte of a response: its bytes, its text, and the values derived from it. */
 export const MEMORY_PER_BYTE = 3;
 
-/** Makes the budget of one process; its size follows from Node's `--max-old-space-size`. */
+/** Creates the limit of one process; its size derives from Node's `--max-old-space-size`. */
 export function createResponseBudget(
   limitBytes: number = getHeapStatistics().heap_size_limit * HEAP_SHARE,
 ): ResponseBudget {
   return { limitBytes, reservedBytes: 0 };
 }
 
-const TOO_LARGE = 'The answer of the provider needs more memory than this gateway has for one answer.';
-const NO_ROOM = 'The gateway holds all the answers of providers that it has memory for. Try again in a moment.';
+const TOO_LARGE = 'The response of the provider exceeds the memory limit of one response.';
+const NO_ROOM = 'The gateway has no memory for another response of a provider. Try again in a moment.';
 
-/** The code of an error of Node or of undici. */
+/** Returns the code of an error of Node or undici. */
 export function errorCode(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? error.code : undefined;
 }
 
 const EXPIRED = Object.freeze({
   connect: 'the provider did not accept a connection',
-  firstByte: 'the provider did not begin to answer',
-  idle: 'the provider fell silent and sent nothing',
-  total: 'the provider did not finish its answer',
+  firstByte: 'the provider did not start a response',
+  idle: 'the provider sent nothing',
+  total: 'the provider did not finish its response',
 });
 
 const BROKEN = Object.freeze({
   connect: 'the provider could not be reached',
-  firstByte: 'the provider closed the connection without an answer',
-  body: 'the provider broke off its answer',
+  firstByte: 'the provider closed the connection without a response',
+  body: 'the provider interrupted its response',
 });
 
-/** Which deadline has passed, by what a socket or undici says. */
+/** Expired deadline, by the error code of a socket or undici. */
 const DEADLINE_CODES: ReadonlyMap<unknown, 'connect' | 'firstByte' | 'idle'> = new Map([
   ['ETIMEDOUT', 'connect'],
   ['UND_ERR_CONNECT_TIMEOUT', 'connect'],
@@ -478,20 +477,20 @@ interface UpstreamErrorOptions {
   readonly failure: FailureClass;
   readonly phase: UpstreamPhase;
   readonly sent: boolean;
-  /** Whether the response's status says that the vendor did nothing, so that nothing is owed. */
+  /** True if the response's status means that the vendor did no work, so nothing is owed. */
   readonly refused?: boolean;
-  /** What happened underneath; for logs only, it may name hosts. */
+  /** Underlying error; for logs only, because it may name hosts. */
   readonly cause?: unknown;
 }
 
-/** An attempt that came to no response, or to half of one. Its message names no host, no key and no path. */
+/** Failed attempt, without a response or with a partial one. Its message contains no host, key or path. */
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError';
   readonly failure: FailureClass;
   readonly phase: UpstreamPhase;
-  /** Whether the request may have reached the vendor, and so may cost something. */
+  /** True if the request may have reached the vendor, and so may have a cost. */
   readonly sent: boolean;
-  /** Whether the vendor answered that it did nothing (a redirect, no content), so that nothing is owed. */
+  /** True if the vendor reported that it did no work (a redirect, no content), so nothing is owed. */
   readonly refused: boolean;
 
   constructor(message: string, options: UpstreamErrorOptions) {

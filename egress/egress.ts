@@ -27,26 +27,26 @@ import {
 import { createUpstream, type Upstream, UpstreamError, type UpstreamResponse } from './upstream.ts';
 import { createWay, withWay } from './way.ts';
 
-/** What is recorded, or replayed. Folders are absolute. */
+/** Recording and replay of exchanges. Folders are absolute. */
 export interface ExchangeOptions {
-  /** The folder that what is sent to providers, and what they answer, is written into. */
+  /** Folder for recorded requests to providers and their responses. */
   readonly record?: string | undefined;
-  /** The folder with what they answered: nothing is sent. */
+  /** Folder with responses to replay: nothing is sent. */
   readonly replay?: string | undefined;
-  /** Whether the time of each piece is written, or waited for. */
+  /** True to record, or to replay, the time of each chunk. */
   readonly times?: boolean | undefined;
 }
 
-/** The way out of this process: over the network, or by what was recorded of it. */
+/** Connections of this process to providers: over the network, or by a replay. */
 export interface Egress {
   readonly upstream: Upstream;
-  /** How connections of one instance leave. */
+  /** Returns the route of an instance's connections. */
   wayOf(rules: EgressRules | undefined): Way | undefined;
-  /** An endpoint of an instance as it is used. */
+  /** Adds the route to an instance's endpoint. */
   outfit<E extends Endpoint>(endpoint: E, way: Way | undefined): E;
 }
 
-/** Opens the way out. Throws an {@link ExchangeError} for a folder that cannot be used. */
+/** Opens the connections to providers. Throws an {@link ExchangeError} for an unusable folder. */
 export function openEgress(
   log: Log,
   options: ExchangeOptions = {},
@@ -54,9 +54,12 @@ export function openEgress(
 ): Egress {
   const { record, replay, times = false } = options;
   if (record !== undefined && replay !== undefined)
-    throw new ExchangeError('exchanges are to be recorded and replayed at once', 'Name one of the two folders.');
+    throw new ExchangeError(
+      'exchanges cannot be recorded and replayed at the same time',
+      'Set only one of the two folders.',
+    );
   if (times && record === undefined && replay === undefined)
-    throw new ExchangeError('times are to be kept of nothing', 'Name a folder to record or to replay.');
+    throw new ExchangeError('timing needs a folder to record or replay', 'Set a folder to record or replay.');
   const upstream = createUpstream({ log });
   if (replay !== undefined) return replayed(upstream, replay, times, listSecrets);
   const over = record === undefined ? upstream : recorded(upstream, { folder: record, times, log, listSecrets });
@@ -70,13 +73,13 @@ interface Recording {
   readonly listSecrets: () => readonly string[];
 }
 
-/** Of tokens that are made for each request, the last ones. */
+/** Maximum number of recent per-request tokens to remember. */
 const MAX_SECRETS = 1000;
 
-/** An upstream that writes down each exchange when it is over. What runs in this process, as `echo`, is none. */
+/** Wraps an upstream to record each exchange at its end. Providers within this process, such as `echo`, are not recorded. */
 function recorded(upstream: Upstream, { folder, times, log, listSecrets }: Recording): Upstream {
   const save = createSaver(folder, log);
-  // What was sent to anyone: one vendor may say what another was sent.
+  // Secrets sent to any vendor: one vendor's response may contain those of another.
   const known = new Set<string>();
   const note = (secrets: readonly string[]): void => {
     for (const secret of secrets) known.add(secret);
@@ -97,7 +100,7 @@ function recorded(upstream: Upstream, { folder, times, log, listSecrets }: Recor
       };
       let isSaved = false;
       const finish = (head?: UpstreamResponse, headMs = 0, error?: unknown): void => {
-        // One that was left before anything came says nothing.
+        // An attempt that was aborted before any response is not recorded.
         if (isSaved || (!head && !(error instanceof UpstreamError && error.phase !== 'aborted'))) return;
         isSaved = true;
         try {
@@ -133,7 +136,7 @@ function recorded(upstream: Upstream, { folder, times, log, listSecrets }: Recor
   };
 }
 
-/** An endpoint whose credential tells what it made for a request. */
+/** Returns an endpoint whose credential reports the secrets it created for a request. */
 function noting(endpoint: Endpoint, note: (secrets: readonly string[]) => void): Endpoint {
   const { credential } = endpoint;
   if (!credential?.headers) return endpoint;
@@ -142,13 +145,13 @@ function noting(endpoint: Endpoint, note: (secrets: readonly string[]) => void):
     note(Object.values(made ?? {}));
     return made ?? {};
   };
-  // What is asked of it for this attempt alone: the methods of a class are not its objects' own.
+  // Overrides the credential for this attempt only: the methods of a class are not own properties of its objects.
   return Object.create(endpoint, {
     credential: { value: Object.create(credential, { headers: { value: headers } }) },
   }) as Endpoint;
 }
 
-/** Headers of responses that are kept: none of them names an account. */
+/** Recorded response headers: none of them identifies an account. */
 const KEPT_HEADERS: readonly RegExp[] = Object.freeze([
   /^content-type$/,
   /^retry-after(-ms)?$/,
@@ -171,18 +174,18 @@ function keptHeaders(headers: UpstreamResponse['headers'], cut: Cut): Record<str
 function failureOf(error: unknown, cut: Cut): Exchange['failure'] {
   if (error === undefined) return undefined;
   if (!(error instanceof UpstreamError))
-    return { failure: 'upstream_error', phase: 'body', message: 'was not read to its end', sent: true, refused: false };
+    return { failure: 'upstream_error', phase: 'body', message: 'was not read completely', sent: true, refused: false };
   const { failure, phase, message, sent, refused } = error;
   return { failure, phase, message: cutText(cut, message), sent, refused };
 }
 
-/** A response of which all that is read is noted, and its end. */
+/** Records all bytes that are read of a response, and its end. */
 function watch(
   response: UpstreamResponse,
   note: (chunk: Buffer) => void,
   end: (error?: unknown) => void,
 ): UpstreamResponse {
-  const unread = new Error('was left');
+  const unread = new Error('was aborted');
   let isComplete = false;
   const read = async function* (): AsyncGenerator<Buffer> {
     let error: unknown = unread;
@@ -232,7 +235,7 @@ const EXTENSIONS: readonly (readonly [type: RegExp, extension: string])[] = [
   [/^text\//, '.txt'],
 ];
 
-/** Names of files begin as those of fixtures do: `chat-completions-0001.json`, `stream-chat-completions-0002.sse`, `error-…`. */
+/** Returns a file name with the prefix of fixtures: `chat-completions-0001.json`, `stream-chat-completions-0002.sse`, `error-…`. */
 function nameOf(
   { path: target }: Exchange['request'],
   { response }: Pick<Exchange, 'response'>,
@@ -244,12 +247,12 @@ function nameOf(
   return [...begin, ...words.slice(-3), String(number).padStart(4, '0')].join('-').toLowerCase().slice(-100);
 }
 
-/** Writes exchanges one after the other, each into files of its own. */
+/** Writes exchanges one at a time, each into separate files. */
 function createSaver(folder: string, log: Log) {
   try {
     mkdirSync(folder, { recursive: true });
   } catch (error) {
-    throw new ExchangeError(`${folder} cannot be made: ${messageOf(error)}`, 'Name a folder that may be written.');
+    throw new ExchangeError(`${folder} cannot be created: ${messageOf(error)}`, 'Use a writable folder.');
   }
   let number = 0;
   let written = 0;
@@ -265,7 +268,7 @@ function createSaver(folder: string, log: Log) {
       number += 1;
       isFull = number > MAX_EXCHANGES || written > MAX_BYTES;
       if (isFull) {
-        log.warn({ folder }, 'the folder of recorded exchanges is full: no more are written');
+        log.warn({ folder }, 'the folder of recorded exchanges is full; no more are written');
         return;
       }
       const name = nameOf(request, rest(''), number);
@@ -274,7 +277,7 @@ function createSaver(folder: string, log: Log) {
       const exchange = { version: 1, request, ...rest(body) } satisfies Exchange;
       const text = `${JSON.stringify(exchange, null, 2)}\n`;
       try {
-        // Another worker writes into the same folder; what is there stays.
+        // Another worker may write into the same folder; existing files are not overwritten.
         await writeFile(path.join(folder, `${name}${SUFFIX}`), text, { flag: 'wx', mode: 0o600 });
       } catch (error) {
         if (isObject(error) && error['code'] === 'EEXIST') continue;
@@ -295,7 +298,7 @@ function createSaver(folder: string, log: Log) {
   };
 }
 
-/** Answers by what was recorded: nothing leaves, not even of plugins, and no key is needed. */
+/** Responds from a recording: nothing is sent, not even by plugins, and no key is needed. */
 function replayed(upstream: Upstream, folder: string, times: boolean, listSecrets: () => readonly string[]): Egress {
   const all = readExchanges(folder);
   const byKey = new Map<string, Known[]>();
@@ -311,7 +314,7 @@ function replayed(upstream: Upstream, folder: string, times: boolean, listSecret
     const fitting = sameOrigin.length > 0 ? sameOrigin : found;
     const turn = turns.get(key) ?? 0;
     turns.set(key, turn + 1);
-    // In the order in which they were recorded; the last one again and again.
+    // In the recorded order; the last one repeats.
     const known = fitting[Math.min(turn, fitting.length - 1)];
     if (!known) throw new GatewayError('not_found', describeMissing(request, all));
     return known;
@@ -346,11 +349,11 @@ function replayed(upstream: Upstream, folder: string, times: boolean, listSecret
   };
 }
 
-const NOTHING_LEAVES = 'exchanges are replayed: nothing leaves this gateway';
-const NO_WEBSOCKETS = 'Exchanges are replayed here, and websockets are not among them.';
+const NOTHING_LEAVES = 'exchanges are replayed; nothing is sent to providers';
+const NO_WEBSOCKETS = 'Exchanges are replayed, which does not support websockets.';
 const NO_RESPONSE = Object.freeze({ failure: 'upstream_error', phase: 'firstByte', sent: true } as const);
 
-/** Which code tells an attempt that a deadline had passed. */
+/** Error codes of expired deadlines. */
 const CODES: Readonly<Partial<Record<UpstreamError['phase'], string>>> = Object.freeze({
   idle: 'UND_ERR_BODY_TIMEOUT',
 });

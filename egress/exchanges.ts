@@ -9,7 +9,7 @@ import { secretPattern } from '../contract/secret-pattern.ts';
 import { joinPath, parseBaseUrl } from './address.ts';
 import type { UpstreamError } from './attempt.ts';
 
-/** A folder of exchanges that cannot be used. */
+/** Unusable folder of exchanges. */
 export class ExchangeError extends Error {
   override readonly name = 'ExchangeError';
   readonly hint: string;
@@ -19,54 +19,54 @@ export class ExchangeError extends Error {
   }
 }
 
-/** What stands in the file of an exchange; the bytes of its response lie beside it. */
+/** Contents of an exchange's file; its response bytes are in a separate file. */
 export interface Exchange {
   readonly version: 1;
   readonly request: {
     readonly method: string;
     readonly origin: string;
-    /** With the query. */
+    /** Path with the query. */
     readonly path: string;
     /** JSON as it is, else `{ text }` or `{ base64 }`. */
     readonly json?: unknown;
     readonly text?: string;
     readonly base64?: string;
   };
-  /** Absent where none came. */
+  /** Absent without a response. */
   readonly response?: {
     readonly status: number;
     readonly headers: Readonly<Record<string, string>>;
-    /** The file with the bytes. */
+    /** File with the bytes. */
     readonly body: string;
-    /** The lengths of the pieces in which they came. */
+    /** Lengths of the received chunks. */
     readonly chunks: readonly number[];
-    /** When each of them came, after the request was sent. */
+    /** Arrival time of each chunk, relative to the end of sending. */
     readonly timesMs?: readonly number[];
     readonly headMs?: number;
   };
-  /** How it broke off. */
+  /** Failure of the exchange. */
   readonly failure?: Pick<UpstreamError, 'failure' | 'phase' | 'message' | 'sent' | 'refused'>;
 }
 
 export const SUFFIX = '.exchange';
 
-/** As much as one folder takes, and is read of one. */
+/** Maximum number of exchanges in a folder, for writing and reading. */
 export const MAX_EXCHANGES = 10_000;
 export const MAX_BYTES = 1024 * 1024 * 1024;
 
-/** Headers of requests that are no secret, whoever wrote them. */
+/** Request headers without secrets. */
 const OPEN_HEADERS =
   /^(?:accept|content-type|user-agent|traceparent|tracestate|[a-z]+-version|[a-z]+-beta|x-[a-z]+-api-client)$/i;
 
-/** Shorter values are words that any text may hold. */
+/** Shorter values are ordinary words. */
 const LEAST_SECRET = 8;
 
 const SHAPES: readonly RegExp[] = CREDENTIAL_SHAPES.map(({ source }) => new RegExp(source, 'gi'));
 
-/** Words of people after one that also begins a credential, as in `basic knowledge`. */
+/** Ordinary words after `bearer` or `basic`, as in `basic knowledge`. */
 const PROSE = /^(?:bearer|basic)\s+[a-z]+$/i;
 
-/** Puts stars over secrets, as many as they had letters: every byte behind them stays where it was. */
+/** Replaces secrets by asterisks of the same length, so that later bytes keep their offsets. */
 export type Cut = (bytes: Buffer) => Buffer;
 
 export function createCut(secrets: readonly string[]): Cut {
@@ -77,7 +77,7 @@ export function createCut(secrets: readonly string[]): Cut {
       ? []
       : [plain, ...(['base64', 'base64url', 'hex'] as const).map((form) => bytes.toString(form).replace(/=+$/, ''))];
   });
-  // Bytes are one letter each, whatever they mean.
+  // Decodes each byte as one character.
   const own = secretPattern(
     forms.map((form) => Buffer.from(form).toString('latin1')),
     'gi',
@@ -96,7 +96,7 @@ export function createCut(secrets: readonly string[]): Cut {
 
 export const cutText = (cut: Cut, text: string): string => cut(Buffer.from(text)).toString();
 
-/** A request as it is written down and looked for. */
+/** Converts a request to its recorded and searchable form. */
 export function describeRequest(endpoint: Endpoint, request: HttpRequest, cut: Cut): Exchange['request'] {
   const address = parseBaseUrl(endpoint.baseUrl);
   const { body = null } = request;
@@ -111,7 +111,7 @@ export function describeRequest(endpoint: Endpoint, request: HttpRequest, cut: C
     try {
       return { ...place, json: JSON.parse(cutBody) as unknown };
     } catch {
-      // Stars over more than a text.
+      // The asterisks cover more than texts.
       return { ...place, text: cutBody };
     }
   }
@@ -120,7 +120,7 @@ export function describeRequest(endpoint: Endpoint, request: HttpRequest, cut: C
   return { ...place, ...(Buffer.from(text).equals(bytes) ? { text } : { base64: bytes.toString('base64') }) };
 }
 
-/** The boundary of a form is another one each time. */
+/** Removes the boundary of a form, which differs in each request. */
 function withoutBoundary(bytes: Buffer, { headers = {} }: HttpRequest): Buffer {
   const type = Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1] ?? '';
   const boundary = /^multipart\/.*boundary="?([^";]+)/i.exec(type)?.[1];
@@ -129,7 +129,7 @@ function withoutBoundary(bytes: Buffer, { headers = {} }: HttpRequest): Buffer {
     : Buffer.from(bytes.toString('latin1').replaceAll(boundary, 'boundary'), 'latin1');
 }
 
-/** What of an endpoint and a request is secret, exactly as it is sent. */
+/** Returns the secrets of an endpoint and a request, exactly as they are sent. */
 export function secretsOf({ credential, keys = [], headers = {} }: Endpoint, request: HttpRequest): readonly string[] {
   const own = [...Object.entries(headers), ...Object.entries(request.headers ?? {})];
   return [
@@ -138,26 +138,23 @@ export function secretsOf({ credential, keys = [], headers = {} }: Endpoint, req
   ];
 }
 
-/** A recording as it is looked for. */
+/** Searchable recording. */
 export interface Known {
   readonly name: string;
   readonly exchange: Exchange;
   readonly bytes: Buffer;
 }
 
-/** All exchanges of a folder, in the order of their names' numbers. */
+/** Returns all exchanges of a folder, ordered by the numbers in their names. */
 export function readExchanges(folder: string): readonly Known[] {
   let names: readonly string[];
   try {
     names = readdirSync(folder).filter((name) => name.endsWith(SUFFIX));
   } catch (error) {
-    throw new ExchangeError(
-      `${folder} cannot be read: ${messageOf(error)}`,
-      'Record exchanges into it first, with --record.',
-    );
+    throw new ExchangeError(`${folder} cannot be read: ${messageOf(error)}`, 'Record exchanges with --record first.');
   }
   if (names.length === 0)
-    throw new ExchangeError(`${folder} has no recorded exchange`, 'Record some into it first, with --record.');
+    throw new ExchangeError(`${folder} has no recorded exchange`, 'Record some with --record first.');
   const numberOf = (name: string): number => Number(/(\d+)\.exchange$/.exec(name)?.[1] ?? 0);
   let size = 0;
   return names
@@ -169,8 +166,8 @@ export function readExchanges(folder: string): readonly Known[] {
       size += known.bytes.length;
       if (index >= MAX_EXCHANGES || size > MAX_BYTES)
         throw new ExchangeError(
-          `${folder} holds more than ${MAX_EXCHANGES} exchanges or 1 GiB`,
-          'Replay a part of it.',
+          `${folder} contains more than ${MAX_EXCHANGES} exchanges or 1 GiB`,
+          'Use a part of it.',
         );
       return known;
     });
@@ -178,24 +175,24 @@ export function readExchanges(folder: string): readonly Known[] {
 
 function readExchange(folder: string, name: string): Known {
   const refuse = (why: string): ExchangeError =>
-    new ExchangeError(`${path.join(folder, name)} ${why}`, 'Record it anew, or take it out of the folder.');
+    new ExchangeError(`${path.join(folder, name)} ${why}`, 'Record it again, or remove it from the folder.');
   let value: unknown;
   try {
     value = JSON.parse(readFileSync(path.join(folder, name), 'utf8'));
   } catch (error) {
     throw refuse(`is not JSON: ${messageOf(error)}`);
   }
-  if (!isExchange(value)) throw refuse('is no recorded exchange of this version');
+  if (!isExchange(value)) throw refuse('is not a recorded exchange of this version');
   const { response } = value;
   if (!response) return { name, exchange: value, bytes: Buffer.alloc(0) };
-  if (path.basename(response.body) !== response.body) throw refuse('names a body outside of its folder');
+  if (path.basename(response.body) !== response.body) throw refuse('refers to a body outside of its folder');
   let bytes: Buffer;
   try {
     bytes = readFileSync(path.join(folder, response.body));
   } catch (error) {
     throw refuse(`has no body: ${messageOf(error)}`);
   }
-  // Who edited the body gets it in one piece.
+  // An edited body is replayed as one chunk.
   const isWhole = response.chunks.reduce((sum, length) => sum + length, 0) === bytes.length;
   const exchange = isWhole ? value : { ...value, response: { ...response, chunks: [bytes.length] } };
   return { name, exchange, bytes };
@@ -221,7 +218,7 @@ function isExchange(value: unknown): value is Exchange {
   );
 }
 
-/** What a request is found by: method, path and body; the order of an object's keys says nothing. */
+/** Returns the search key of a request: method, path and body, independent of the order of object keys. */
 export function keyOf(request: Exchange['request']): string {
   const { method, path: target, json, text, base64 } = request;
   const body = json === undefined ? (text ?? base64 ?? '') : canonical(json);
@@ -237,13 +234,13 @@ function canonical(value: unknown): string {
   return `{${members.join(',')}}`;
 }
 
-/** How many places of a difference are named. */
+/** Maximum number of differences in a message. */
 const MAX_PLACES = 5;
 
-/** Which recording is nearest, and where it differs. */
+/** Describes the most similar recording and its differences. */
 export function describeMissing(request: Exchange['request'], all: readonly Known[]): string {
   const { method, path: target } = request;
-  const begin = `There is no recording of this request to the provider: ${method} ${target}.`;
+  const begin = `No recording found for this request to the provider: ${method} ${target}.`;
   const end = 'Record it with --record, or change the request.';
   const same = all.filter(({ exchange }) => exchange.request.method === method && exchange.request.path === target);
   if (same.length === 0) {
@@ -258,7 +255,7 @@ export function describeMissing(request: Exchange['request'], all: readonly Know
   return `${begin} The nearest is ${closest?.name}, which differs in ${places}. ${end}`;
 }
 
-/** The places at which two values differ, as `messages[0].content`. */
+/** Returns the paths at which two values differ, such as `messages[0].content`. */
 function differences(a: unknown, b: unknown, place = ''): readonly string[] {
   if (isObject(a) && isObject(b))
     return [...new Set([...Object.keys(a), ...Object.keys(b)])].flatMap((key) =>

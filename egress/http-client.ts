@@ -5,16 +5,15 @@ import { parseJson } from '../contract/json.ts';
 import type { Credential, CredentialHeaders, CredentialRequest, Way } from '../contract/provider.ts';
 import { agentsOf, createWay } from './way.ts';
 
-/** Opens that client for what is read before there are plugins: managers of secrets. */
+/** Opens the client before plugins exist, for secrets managers. */
 export const connect: Connect = (hosts, rules) => createHttpClient(hosts, VERSION, createWay(rules));
 
-/** The longest control-plane answer, in bytes: model and voice lists. */
+/** Maximum size of a control-plane response in bytes: model and voice lists. */
 const MAX_BYTES = 16 * 1024 * 1024;
 
 /**
- * The client for control-plane calls (model lists, voices): got, bounded in time and size, never following a redirect
- * (it would send the vendor's key along), and for the given hosts only, by their
- * instance's way. The hot path does not use it.
+ * Creates the client for control-plane calls (model lists, voices): got with limits on time and size. It never follows a redirect,
+ * which would forward the vendor's key, and reaches only the given hosts, by their instance's route. The hot path does not use it.
  */
 export async function createHttpClient(hosts: ReadonlySet<string>, version: string, way?: Way): Promise<Got> {
   const { got } = await import('got');
@@ -55,11 +54,11 @@ export async function createHttpClient(hosts: ReadonlySet<string>, version: stri
 
 function parseResponse(text: string): unknown {
   const value = parseJson(text);
-  if (value === undefined) throw new Error('the answer is not JSON, or holds too many values or levels of it');
+  if (value === undefined) throw new Error('the response is not JSON, or has too many values or levels');
   return value;
 }
 
-/** The headers by which a request of the control plane says who it is from; none where there is no key. */
+/** Returns the authentication headers of a control-plane request; none without a key. */
 export async function credentialHeaders(
   credential: Credential | undefined,
   request: CredentialRequest,

@@ -20,7 +20,7 @@ import { openWebsocket } from './websocket.ts';
 
 export { UpstreamError, type UpstreamResponse };
 
-/** Four clocks of one attempt, unless the endpoint or the call says otherwise. */
+/** Default timeouts of one attempt; the endpoint or the call may override them. */
 const DEFAULT_TIMEOUTS: Timeouts = Object.freeze({
   connectMs: 5_000,
   firstByteMs: 60_000,
@@ -29,20 +29,20 @@ const DEFAULT_TIMEOUTS: Timeouts = Object.freeze({
 });
 
 interface UpstreamLimits {
-  /** Of one response, streamed or not. */
+  /** Maximum size of a response, streamed or not. */
   readonly maxResponseBytes: number;
-  /** Of a response's head. */
+  /** Maximum size of a response's head. */
   readonly maxHeaderBytes: number;
-  /** Open sockets to one origin; a request beyond it fails as `overloaded`. */
+  /** Maximum open sockets per origin; a request beyond it fails as `overloaded`. */
   readonly maxConnections: number;
-  /** How old a socket may be that the next request goes by: a name that leads elsewhere by now is looked up by new ones alone. */
+  /** Maximum age of a socket for another request. Only new sockets resolve a name again, after its address changed. */
   readonly maxAgeMs: number;
 }
 
 const DEFAULT_LIMITS: UpstreamLimits = Object.freeze({
   maxResponseBytes: 32 * 1024 * 1024,
   maxHeaderBytes: 32 * 1024,
-  // As many as `server.maxConnections`, so that callers are bounded before their calls are.
+  // Equal to `server.maxConnections`, so that callers reach their limit before their calls do.
   maxConnections: 10_000,
   maxAgeMs: 300_000,
 });
@@ -50,38 +50,38 @@ const DEFAULT_LIMITS: UpstreamLimits = Object.freeze({
 interface UpstreamOptions {
   readonly defaults?: Partial<Timeouts>;
   readonly limits?: Partial<UpstreamLimits>;
-  /** The memory of answers that are read as a whole; one of this process's own unless set. */
+  /** Memory limit of whole responses; default: a new one. */
   readonly budget?: ResponseBudget;
   readonly log: Log;
 }
 
 interface SendOptions extends SentBy {
-  /** Ends the attempt at once, whatever it is doing. */
+  /** Ends the attempt at once, in any phase. */
   readonly signal: AbortSignal;
-  /** Replaces single clocks for this attempt. */
+  /** Overrides single timeouts for this attempt. */
   readonly deadlines?: Partial<Timeouts> | undefined;
-  /** Until when an answer that was read as a whole is kept; only while it is read unless set. */
+  /** Resolves when a whole response may be freed. Default: freed after reading. */
   readonly heldUntil?: Promise<void>;
-  /** The most bytes of the answer, where that is read piece by piece and not as other answers are. */
+  /** Maximum bytes of a response that is read in chunks, if it differs from that of others. */
   readonly maxBytes?: number;
 }
 
 export interface Upstream {
   /**
-   * Makes one attempt and resolves with the response's head. Rejects with an {@link UpstreamError}, or with a TypeError
-   * when the endpoint or the request can't be sent as they are (an error of configuration or codec, never of a caller).
+   * Makes one attempt and resolves with the response's head. Rejects with an {@link UpstreamError}. Rejects with a TypeError if the
+   * endpoint or the request can't be sent. The cause is the configuration or the codec, never a caller.
    */
   send(endpoint: Endpoint, request: HttpRequest, options: SendOptions): Promise<UpstreamResponse>;
-  /** Cuts what is still open. */
+  /** Closes all open connections. */
   close(): Promise<void>;
 }
 
-/** The way out to the providers: connections, deadlines, bounds and keys. Follows no redirect and decodes no encoding. */
+/** Creates the upstream to providers: connections, deadlines, limits and keys. It follows no redirect and decodes no encoding. */
 export function createUpstream({ log, ...options }: UpstreamOptions): Upstream {
   const defaults = { ...DEFAULT_TIMEOUTS, ...options.defaults };
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const { budget = createResponseBudget() } = options;
-  /** By origin, way and connect deadline, which is the socket's. As many as the configuration has endpoints. */
+  /** By origin, route and connect timeout, which belongs to the socket. As many as the configuration has endpoints. */
   const pools = new Map<string, Connections>();
   const running = new RunningAttempts();
   let isClosed = false;
@@ -125,23 +125,23 @@ export function createUpstream({ log, ...options }: UpstreamOptions): Upstream {
 const CLOSING = 'the gateway is closing';
 const ABORTED = Object.freeze({ failure: 'upstream_error', phase: 'aborted', sent: false } as const);
 
-/** How long an idle socket is kept when the vendor does not say (`keep-alive: timeout=`). */
+/** Lifetime of an idle socket if the vendor does not specify it (`keep-alive: timeout=`). */
 const KEEP_ALIVE_MS = 30_000;
 
-/** One keep-alive connection: undici's client for one socket, which carries one request at a time. */
+/** Keep-alive connection: undici's client for one socket, which carries one request at a time. */
 interface Connection {
   readonly client: Client;
-  /** The socket that was connected last; undefined before the first. */
+  /** Last connected socket; undefined before the first. */
   socket: Socket | undefined;
   openedMs: number;
-  /** Bytes on it before it was ours: those to and from a proxy. */
+  /** Bytes written before this connection was in use: those to and from a proxy. */
   writtenBefore: number;
   readBefore: number;
 }
 
 /**
- * The connections to one origin. Not undici's `Pool`, which queues where we refuse, and does not tell whether a request
- * went out on a kept socket: only then may a POST be sent again when the vendor closed the socket under it.
+ * Connections to one origin. Not undici's `Pool`, which queues where this rejects. `Pool` also does not report whether a request
+ * used a reused socket: only then may a POST be sent again after the vendor closed it.
  */
 class Connections {
   readonly #origin: string;
@@ -156,20 +156,20 @@ class Connections {
     this.#connect = way?.connector(connectMs) ?? buildConnector({ timeout: connectMs, rejectUnauthorized: true });
   }
 
-  /** The idle connection that was used last, or a new one (always, when it has to be `fresh`); undefined when all are in use. */
+  /** Returns the most recently used idle connection, or a new one (always a new one if `fresh`); undefined if all are in use. */
   take(fresh: boolean): Connection | undefined {
     const kept = fresh ? undefined : this.#idle.pop();
     return kept ?? (this.#all.size < this.#limits.maxConnections ? this.#open() : undefined);
   }
 
-  /** Keeps a connection for the next request, when its response was read to the end and its socket is still there. */
+  /** Returns a connection to the pool if its response was read to the end and its socket is still open. */
   release(connection: Connection): void {
     const isOld = performance.now() - connection.openedMs >= this.#limits.maxAgeMs;
     if (!isOld && connection.socket?.destroyed === false && this.#all.has(connection)) this.#idle.push(connection);
     else this.drop(connection);
   }
 
-  /** Cuts a connection, with the request that it carries. A socket that is still being connected has its own deadline. */
+  /** Closes a connection with its current request. A connecting socket has its own deadline. */
   drop(connection: Connection): void {
     this.#all.delete(connection);
     const at = this.#idle.indexOf(connection);
@@ -195,7 +195,7 @@ class Connections {
       ...{ keepAliveTimeout: KEEP_ALIVE_MS, keepAliveMaxTimeout: KEEP_ALIVE_MS },
     });
     const connection: Connection = { client, socket: undefined, openedMs: 0, writtenBefore: 0, readBefore: 0 };
-    // One in use stays: undici connects it again by itself when it was closed before the request was written.
+    // A connection in use stays: undici reconnects by itself if it was closed before the request was written.
     client.on('disconnect', () => {
       if (this.#idle.includes(connection)) this.drop(connection);
     });
@@ -204,11 +204,11 @@ class Connections {
   }
 }
 
-/** A request as undici takes it, and where it goes. */
+/** Request in undici's form, with its destination. */
 interface PreparedRequest {
   readonly origin: string;
   readonly way: Way | undefined;
-  /** The origin and the way to it. */
+  /** Origin and route. */
   readonly place: string;
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
@@ -216,7 +216,7 @@ interface PreparedRequest {
   readonly body: Uint8Array | null;
 }
 
-/** Stands for a request that is over. */
+/** Placeholder for a completed request. */
 const NO_REQUEST: PreparedRequest = Object.freeze({
   origin: '',
   way: undefined,
@@ -227,19 +227,19 @@ const NO_REQUEST: PreparedRequest = Object.freeze({
   body: null,
 });
 
-/** What a socket or undici says when the other end is gone. */
+/** Error codes of a socket or undici for a connection closed by the peer. */
 const RESET_CODES: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
 
-/** How undici refuses a request as it was given: an error of configuration or codec. */
+/** Error codes of undici for an invalid request: an error of configuration or codec. */
 const MISUSE_CODES: ReadonlySet<unknown> = new Set(['UND_ERR_INVALID_ARG', 'UND_ERR_NOT_SUPPORTED']);
 
-/** How many bytes may wait for their reader before the vendor is not listened to any more. */
+/** Maximum unread bytes before reading from the vendor pauses. */
 const MAX_WAITING_BYTES = 64 * 1024;
 
 /**
- * One request over the network and its response, as undici's dispatcher reports it. When the vendor closed a kept connection under it,
- * before a byte of a response, it is sent once more, on a fresh one: that race is HTTP's, and the vendor has not seen the request.
- * By a `Readable` (`client.request`) the same takes a tenth of a call's CPU more.
+ * One request over the network and its response, as undici's dispatcher reports it. If the vendor closes a reused connection before
+ * any byte of a response, the request is sent again on a new one. This race is inherent in HTTP, and the vendor has not seen the
+ * request. A `Readable` (`client.request`) costs a tenth of a call's CPU more.
  */
 class NetworkSource implements Source, Dispatcher.DispatchHandler {
   #request: PreparedRequest;
@@ -247,7 +247,7 @@ class NetworkSource implements Source, Dispatcher.DispatchHandler {
   #attempt: Attempt | undefined;
   readonly #log: Log;
   #connection: Connection | undefined;
-  /** The socket that the connection had before; it may get another: undici replaces a kept one that closed. */
+  /** Previous socket of the connection. It may change: undici replaces a reused socket that closed. */
   #kept: Socket | undefined;
   #bytesRead = 0;
   #bytesWritten = 0;
@@ -296,7 +296,7 @@ class NetworkSource implements Source, Dispatcher.DispatchHandler {
     if (this.#connection) this.#connections.drop(this.#connection);
   }
 
-  /** What one read of the socket brought comes together: who waits is woken after it. */
+  /** Returns all bytes of one socket read together: a waiting reader resumes after it. */
   read(): Buffer | undefined | Promise<Buffer | undefined> {
     const parts = this.#parts;
     if (parts.length > 0) {
@@ -315,7 +315,7 @@ class NetworkSource implements Source, Dispatcher.DispatchHandler {
     return undefined;
   }
 
-  /** Drops the request and the attempt at the end: undici keeps its handler until the connection carries the next request. */
+  /** Releases the request and the attempt at the end: undici retains its handler until the connection carries the next request. */
   #letGo(): void {
     if (this.#attempt) this.#attempt.source = undefined;
     this.#attempt = undefined;
@@ -331,9 +331,9 @@ class NetworkSource implements Source, Dispatcher.DispatchHandler {
   }
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
-    // 1xx: the response comes later.
+    // 1xx: the response follows later.
     if (status < 200) return;
-    // A header that came more than once is a list; ours are text.
+    // Repeated headers are lists; here all values are texts.
     for (const name in headers) {
       const value = headers[name];
       if (Array.isArray(value)) headers[name] = value.join(', ');
@@ -376,7 +376,7 @@ class NetworkSource implements Source, Dispatcher.DispatchHandler {
     else {
       this.#log.debug(
         { origin: this.#request.origin },
-        'a kept connection was closed under a request: sending it again',
+        'a reused connection was closed during a request; the request is sent again',
       );
       this.#isRetry = true;
       this.send();
@@ -390,7 +390,7 @@ class NetworkSource implements Source, Dispatcher.DispatchHandler {
 
 const JSON_TYPE = Object.freeze({ 'content-type': 'application/json' });
 
-/** What frames a message or names its receiver is ours to say: `host` would even change whose certificate is checked. */
+/** Framing headers and the receiver's name cannot be overridden: `host` would even change whose certificate is checked. */
 const OWN_HEADERS: ReadonlySet<string> = new Set(
   'accept-encoding connection content-length expect host keep-alive te trailer transfer-encoding upgrade'.split(' '),
 );
@@ -398,13 +398,13 @@ const OWN_HEADERS: ReadonlySet<string> = new Set(
 const known = new WeakMap<Endpoint, ReturnType<typeof knowEndpoint>>();
 
 /**
- * A request ready to send: the address, the endpoint's headers under the request's, JSON, and last the key. Throws a TypeError for what
- * can't be sent.
+ * Prepares a request for sending: address, the endpoint's headers overridden by the request's, JSON, and last the key. Throws a
+ * TypeError for a request that can't be sent.
  */
 function prepareRequest(endpoint: Endpoint, request: HttpRequest): PreparedRequest {
   const { address, headers, credential, ofJson, place } = known.get(endpoint) ?? knowEndpoint(endpoint);
   const { body: given = null } = request;
-  // As bytes, which are not on V8's heap: a text would be held there until the response has come.
+  // As bytes, which are outside V8's heap: a text would stay in it until the response arrives.
   const body = given === null || given instanceof Uint8Array ? given : Buffer.from(JSON.stringify(given));
   const type = body === null ? {} : JSON_TYPE;
   return {
@@ -421,7 +421,7 @@ function prepareRequest(endpoint: Endpoint, request: HttpRequest): PreparedReque
   };
 }
 
-/** Sends a request with the headers that its credential makes for it. */
+/** Sends a request with the headers that its credential created for it. */
 async function sendSigned(
   credential: Credential,
   request: PreparedRequest,
@@ -438,13 +438,16 @@ async function sendSigned(
   }
 }
 
-/** What of a request depends on its endpoint alone, worked out once. A request's own headers may replace the endpoint's, but not the key. */
+/**
+ * Returns the parts of a request that depend only on its endpoint, cached. A request's own headers may override the endpoint's, but
+ * not the key.
+ */
 function knowEndpoint(endpoint: Endpoint) {
   const address = parseBaseUrl(endpoint.baseUrl);
   const headers = { 'user-agent': 'tollgate', ...readHeaders(endpoint.headers), 'accept-encoding': 'identity' };
   const bound = bindCredential(endpoint, address);
   const credential: Readonly<Record<string, string>> = bound ? { [bound[0]]: bound[1] } : {};
-  // All that a JSON body is sent with where the request has no headers of its own, as almost all have none.
+  // All headers of a JSON request without headers of its own, which is nearly every request.
   const ofJson = { ...JSON_TYPE, ...headers, ...credential };
   const place = endpoint.way === undefined ? address.origin : `${address.origin} ${endpoint.way.id}`;
   const found = { address, headers, credential, ofJson, place };
@@ -463,8 +466,8 @@ function readHeaders(headers: Readonly<Record<string, string>> = {}): Record<str
 }
 
 /**
- * The header with the endpoint's key, for the one address it is about to be sent to. Throws a TypeError when that host
- * is neither the base URL's nor declared: a key leaves only for the hosts its provider names. The only place that adds one.
+ * Returns the header with the endpoint's key, for the one address it is sent to. Throws a TypeError if that host is neither the
+ * base URL's nor declared. A key is sent only to hosts that its provider names. No other code adds a key.
  */
 export function bindCredential(endpoint: Endpoint, to: Address): readonly [name: string, value: string] | undefined {
   const credential: Credential | undefined = endpoint.credential;

@@ -8,36 +8,36 @@ import type { EgressRules, ProxyAddress } from '../config/egress.ts';
 import { isPlain } from '../contract/json.ts';
 import type { Endpoint, Way } from '../contract/provider.ts';
 
-/** What went wrong at a proxy. Its message names neither the proxy nor its user. */
+/** Error of a proxy. Its message names neither the proxy nor its user. */
 export class ProxyError extends Error {
   override readonly name = 'ProxyError';
 }
 
-/** Opens the connections of one instance; undefined for those that leave directly. Every kind of client gets its sockets of it. */
+/** Creates the connector of one instance; undefined for direct connections. All kinds of clients get their sockets from it. */
 export function createWay(rules: EgressRules | undefined): Way | undefined {
   if (rules === undefined) return undefined;
   const id = createHash('sha256').update(JSON.stringify(rules)).digest('base64url').slice(0, 16);
   return Object.freeze({ id, connector: (timeoutMs: number) => createConnector(rules, timeoutMs) });
 }
 
-/** An endpoint, and the way to it. */
+/** Returns an endpoint with its route. */
 export function withWay<E extends Endpoint>(endpoint: E, way: Way | undefined): E {
   if (way === undefined) return endpoint;
-  // The methods of a class are not its objects' own.
+  // The methods of a class are not own properties of its objects.
   return isPlain(endpoint) ? { ...endpoint, way } : Object.assign(endpoint, { way });
 }
 
-/** How long a connection of a control-plane client may take. */
+/** Time limit for connecting a control-plane client. */
 const CONNECT_MS = 5000;
 
-/** What `node:http` and what is built on it takes for the same way. */
+/** Returns the agents of a route for `node:http` and libraries based on it. */
 export function agentsOf(way: Way | undefined): { readonly http: http.Agent; readonly https: https.Agent } | undefined {
   if (way === undefined) return undefined;
   const connect = way.connector(CONNECT_MS);
   const open = (protocol: string, options: ClientRequestArgs, callback?: OnSocket): undefined => {
     const { host, port } = options;
     connect({ hostname: String(host), host: String(host), protocol, port: String(port ?? '') }, (error, socket) =>
-      // Node's types want a socket next to an error; Node does not.
+      // Node's types require a socket together with an error; Node does not.
       callback?.(error, socket as Duplex),
     );
   };
@@ -50,7 +50,7 @@ export function agentsOf(way: Way | undefined): { readonly http: http.Agent; rea
 
 type OnSocket = (error: Error | null, socket: Duplex) => void;
 
-/** The `fetch` that goes by a way. */
+/** Returns the `fetch` of a route. */
 export function fetchBy(way: Way | undefined): typeof fetch {
   if (way === undefined) return (input, init) => fetch(input, init);
   const dispatcher = new Agent({ connect: way.connector(CONNECT_MS) });
@@ -58,7 +58,7 @@ export function fetchBy(way: Way | undefined): typeof fetch {
   return fetchByWay as typeof fetch;
 }
 
-/** A connector as undici has it: to the other side itself, or through a tunnel of a proxy, and TLS inside of it. */
+/** Creates an undici connector: directly or through a proxy tunnel, with TLS inside. */
 function createConnector(rules: EgressRules, timeoutMs: number): buildConnector.connector {
   const connect = buildConnector({ timeout: timeoutMs, rejectUnauthorized: true, ...rules.tls });
   return (target, callback) => {
@@ -84,10 +84,10 @@ function createConnector(rules: EgressRules, timeoutMs: number): buildConnector.
 }
 
 function timedOut(): Error {
-  return Object.assign(new ProxyError('the proxy opened no connection in time'), { code: 'ETIMEDOUT' });
+  return Object.assign(new ProxyError('the proxy did not connect in time'), { code: 'ETIMEDOUT' });
 }
 
-/** Asks a proxy for a connection to the target (RFC 9110, section 9.3.6). */
+/** Opens a tunnel to the target through a proxy (RFC 9110, section 9.3.6). */
 function openTunnel(
   { isTls, hostname, port, authorization }: ProxyAddress,
   target: buildConnector.Options,
@@ -110,8 +110,11 @@ function openTunnel(
       return;
     }
     socket.destroy();
-    const why = statusCode === 407 ? 'it wants another user and password' : (REFUSALS.get(statusCode) ?? 'it refused');
-    callback(new ProxyError(`the proxy opened no connection: ${why} (status ${statusCode})`), null);
+    const why =
+      statusCode === 407
+        ? 'it rejected the user and password'
+        : (REFUSALS.get(statusCode) ?? 'it rejected the request');
+    callback(new ProxyError(`the proxy did not connect: ${why} (status ${statusCode})`), null);
   });
   request.once('error', (cause: NodeJS.ErrnoException) => {
     clearTimeout(timer);
@@ -122,13 +125,13 @@ function openTunnel(
 }
 
 const REFUSALS: ReadonlyMap<number | undefined, string> = new Map([
-  [403, 'its rules do not allow the address'],
-  [502, 'it does not reach the address'],
-  [503, 'it does not reach the address'],
-  [504, 'it does not reach the address'],
+  [403, 'its rules block the address'],
+  [502, 'it cannot reach the address'],
+  [503, 'it cannot reach the address'],
+  [504, 'it cannot reach the address'],
 ]);
 
-/** The proxy for an address: the instance's own for all of them, else what the environment says. */
+/** Returns the proxy for an address: the instance's own for all addresses, else that of the environment. */
 function findProxy({ proxy, environment }: EgressRules, target: buildConnector.Options): ProxyAddress | undefined {
   if (proxy !== undefined) return proxy || undefined;
   const isTls = target.protocol === 'https:';
@@ -144,10 +147,10 @@ function findProxy({ proxy, environment }: EgressRules, target: buildConnector.O
 const OWN_MACHINE = new BlockList();
 OWN_MACHINE.addSubnet('127.0.0.0', 8, 'ipv4');
 OWN_MACHINE.addAddress('::1', 'ipv6');
-// Of a cloud, what tells a machine who it is.
+// Link-local range of cloud metadata services, which identify a machine.
 OWN_MACHINE.addSubnet('169.254.0.0', 16, 'ipv4');
 
-/** This machine is not behind a proxy: there, the same address means another machine. */
+/** Returns whether a host is this machine. It bypasses the proxy, where the same address means another machine. */
 function isOwnMachine(hostname: string): boolean {
   return (
     /^(.*\.)?localhost\.?$/i.test(hostname) || (isIP(hostname) !== 0 && OWN_MACHINE.check(hostname, family(hostname)))
@@ -158,7 +161,10 @@ function family(address: string): 'ipv4' | 'ipv6' {
   return isIPv6(address) ? 'ipv6' : 'ipv4';
 }
 
-/** Whether a rule of `NO_PROXY` means an address: `*`, a name and all below it, an address or a range of them, with a port or without. */
+/**
+ * Returns whether a rule of `NO_PROXY` matches an address. A rule is `*`, a name with its subdomains, an address or a range, with
+ * or without a port.
+ */
 function matches(rule: string, hostname: string, port: string): boolean {
   if (rule === '*') return true;
   const [, network = '', bits] = /^\[?([\da-f:.]+)\]?\/(\d{1,3})$/i.exec(rule) ?? [];
@@ -180,7 +186,7 @@ function matches(rule: string, hostname: string, port: string): boolean {
   return isIP(name) === isIP(host) && spell(name) === spell(host);
 }
 
-/** An address in the one spelling that URLs have. */
+/** Normalizes an address to its spelling in URLs. */
 function spell(address: string): string {
   return new URL(`http://${isIPv6(address) ? `[${address}]` : address}`).hostname;
 }

@@ -12,22 +12,25 @@ function loadWs(): typeof import('ws') {
   return require('ws') as typeof import('ws');
 }
 
-/** A request that is to become a websocket, with the headers of its endpoint and its key. */
+/** Upgrade request, with the headers of its endpoint and its key. */
 interface WebsocketRequest extends Omit<CredentialRequest, 'url'> {
   readonly origin: string;
   readonly path: string;
 }
 
-/** How many bytes may wait for their reader before the vendor is not listened to any more. */
+/** Maximum unread bytes before reading from the vendor pauses. */
 const MAX_WAITING_BYTES = 1024 * 1024;
 
-/** How often a vendor is asked whether it is there; one that says nothing until the next time is not. */
+/** Ping interval; a vendor without a response until the next ping is disconnected. */
 const PING_MS = 30_000;
 
-/** How long a vendor may take to close its side. */
+/** Time limit for the vendor to close its side. */
 const CLOSE_MS = 2000;
 
-/** Opens a websocket as an attempt: its head is that of the upgrade, its body the text frames, one a chunk; a refusal is a response like any other. */
+/**
+ * Opens a websocket as an attempt. Its head is that of the upgrade, its body the text frames, one per chunk. A rejection is an
+ * ordinary response.
+ */
 export async function openWebsocket(
   { credential, way }: Endpoint,
   request: WebsocketRequest,
@@ -87,7 +90,7 @@ function textsOf(headers: Readonly<Record<string, string | string[] | undefined>
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, value && String(value)]));
 }
 
-/** The frames of a websocket, which is read no further than they are taken. */
+/** Frames of a websocket with back pressure. */
 class SocketSource implements Source {
   isOpen = false;
   readonly #socket: WebSocket;
@@ -121,7 +124,7 @@ class SocketSource implements Source {
     if (frame) {
       this.#waitingBytes -= frame.length;
       if (this.#socket.isPaused && this.#waitingBytes <= MAX_WAITING_BYTES) {
-        // What it has said meanwhile is read from now on.
+        // Pending frames, including pongs, are read only from now on.
         this.#isThere = true;
         this.#socket.resume();
       }
@@ -134,12 +137,12 @@ class SocketSource implements Source {
     }).then(() => this.read());
   }
 
-  /** Resolves when it has gone into the connection. */
+  /** Resolves when the frame is written to the connection. */
   send(text: string): Promise<void> {
     return new Promise((resolve, reject) => this.#socket.send(text, (error) => (error ? reject(error) : resolve())));
   }
 
-  /** No further frame comes. */
+  /** Ends the source: no further frames arrive. */
   end(error?: Error): void {
     if (this.#isOver) return;
     this.#isOver = true;

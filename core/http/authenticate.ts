@@ -11,12 +11,12 @@ import { type FailedCredentials, UNLIMITED } from './failed-credentials.ts';
 import { refuseLacking } from './operator-rights.ts';
 import { RequestAborted } from './read-body.ts';
 
-/** The `authenticate` hooks as one function; undefined where no plugin has one. */
+/** All `authenticate` hooks as one function; undefined if no plugin has one. */
 export type Authenticate = (request: AuthRequest) => Principal | undefined | Promise<Principal | undefined>;
 
-/** What an authenticator reads of a request. */
+/** Parts of a request that an authenticator reads. */
 type Asking = Pick<Koa.Context, 'req' | 'method' | 'path' | 'headers'> & {
-  /** Gets the caller who is known, let in or not. */
+  /** Receives the authenticated caller, even if the route then rejects it. */
   readonly state: {
     readonly ip: string;
     readonly places?: CredentialPlaces | undefined;
@@ -24,37 +24,37 @@ type Asking = Pick<Koa.Context, 'req' | 'method' | 'path' | 'headers'> & {
   };
 };
 
-/** Finds the caller of a request; throws, or rejects with, a 401 or 403 for one that may not use the route. */
+/** Finds the caller of a request; throws, or rejects with, a 401 or 403 for callers without access to the route. */
 type Authenticator = (ctx: Asking, body: { bytes(): Promise<Uint8Array> }) => Principal | Promise<Principal>;
 
-/** How the callers of a gateway are known. */
+/** Authentication of a gateway's callers. */
 export interface Authentication extends Pick<TokenRules, 'takesToken'> {
   readonly authenticate: Authenticate | undefined;
-  /** Throws, or rejects, for a user whom an operator blocked, whatever the credential is. */
+  /** Throws or rejects for a user blocked by an operator, regardless of the credential. */
   readonly refuseBlocked?: (userId: string) => void | Promise<void>;
-  /** The kinds of credentials that are known here; all unless set. */
+  /** Supported kinds of credentials; default: all. */
   readonly credentials?: ReadonlySet<CredentialKind>;
-  /** Whether a text has the shape of a credential of this gateway; any may be one unless set. */
+  /** Returns whether a text has the form of a credential of this gateway. Default: any text may be one. */
   readonly isCredential?: ((text: string) => boolean) | undefined;
-  /** Whether a text is a token of a caller's own subscription with a provider. */
+  /** Returns whether a text is a token of a caller's own subscription with a provider. */
   readonly isSubscription?: ((text: string) => boolean) | undefined;
-  /** Counts wrong credentials; they are not limited unless set. */
+  /** Counts wrong credentials; default: unlimited. */
   readonly failures?: FailedCredentials;
 }
 
-/** What a route asks of its callers. */
+/** Access rules of a route. */
 interface Demand {
   readonly auth: Exclude<Route['auth'], 'none'>;
   readonly permission: Route['permission'];
   readonly role: Route['role'];
   readonly scope: Route['scope'];
   readonly kinds: readonly CredentialKind[];
-  /** The credential in words. */
+  /** Required credential, for messages. */
   readonly wanted: string;
   readonly canSignIn: boolean;
 }
 
-/** The check of callers, for one route; undefined when the route is open to all. */
+/** Creates the authenticator of one route; undefined for a public route. */
 export function createAuthenticator(
   { authenticate, refuseBlocked, credentials, failures = UNLIMITED, ...rules }: Authentication,
   { auth, permission, role, scope }: Pick<Route, 'auth' | 'permission' | 'role' | 'scope'>,
@@ -64,12 +64,12 @@ export function createAuthenticator(
   const kinds = kindsTaken({ auth, role });
   const canSignIn = kinds.includes('session') && credentials?.has('session') === true;
   const demand: Demand = { auth, permission, role, scope, kinds, wanted: describeWanted(auth), canSignIn };
-  // No credential would do: that is the operator's to change, so the caller is not asked for one.
+  // No credential can succeed and only the operator can change that, so the caller is not asked for one.
   if (credentials && !kinds.some((kind) => credentials.has(kind)))
     return () => {
       throw new GatewayError(
         'feature_disabled',
-        `This route needs ${demand.wanted}, and no plugin here knows ${auth.includes('key') ? 'any' : 'tokens'}. Its operator adds one under "auth" in the configuration.`,
+        `This route needs ${demand.wanted}, but no plugin supports ${auth.includes('key') ? 'any' : 'tokens'}. The operator adds one under "auth" in the configuration.`,
       );
     };
   const admit = (
@@ -99,7 +99,7 @@ export function createAuthenticator(
   };
 }
 
-/** A class: a literal with a getter would have a shape of its own for each request, which nothing is compiled for. */
+/** A class, because a literal with a getter would get a new shape per request, which V8 does not optimize. */
 class PresentedRequest implements AuthRequest {
   readonly credential: string;
   readonly bearer: boolean;
@@ -130,17 +130,17 @@ class PresentedRequest implements AuthRequest {
     Object.freeze(this);
   }
 
-  /** Copied for those who read them: schemes that sign a request, and cookies. */
+  /** Copied for its readers: schemes that sign a request, and cookies. */
   get headers(): AuthRequest['headers'] {
     this.#shown ??= Object.freeze({ ...this.#headers });
     return this.#shown;
   }
 }
 
-/** To a plugin, a caller who hung up is an error like any other that it need not know. */
+/** Converts a disconnect of the caller to an ordinary error, so that plugins need not handle it separately. */
 function tellAborted(error: unknown): never {
   if (!(error instanceof RequestAborted)) throw error;
-  throw new GatewayError('request_timeout', 'The caller hung up before the body was complete.', { cause: error });
+  throw new GatewayError('request_timeout', 'The caller disconnected before the body was complete.', { cause: error });
 }
 
 function describeWanted(auth: Exclude<Route['auth'], 'none'>): string {
@@ -152,7 +152,7 @@ function unknownCaller({ auth, wanted, canSignIn }: Demand, presented: Presented
   if (presented)
     return new GatewayError(
       auth.includes('key') ? 'invalid_api_key' : 'invalid_token',
-      `The credential is not one of this gateway's. This route needs ${wanted}.`,
+      `The credential is not from this gateway. This route needs ${wanted}.`,
     );
   return new GatewayError(
     'missing_api_key',
@@ -160,15 +160,15 @@ function unknownCaller({ auth, wanted, canSignIn }: Demand, presented: Presented
   );
 }
 
-/** Holds a principal to what the route takes: the kind of credential, an operator's scope, a token's permission. */
+/** Checks a principal against the route: kind of credential, operator scope, token permission. */
 function holdTo({ auth, kinds, permission, role, scope, wanted }: Demand, principal: Principal): Principal {
   const { credential } = principal;
   if (!kinds.includes(credential))
     throw new GatewayError(
       auth.includes('key') ? 'invalid_api_key' : 'invalid_token',
-      `This route needs ${wanted}, and the other kind was sent.`,
+      `This route needs ${wanted}, but another kind of credential was sent.`,
     );
-  // A key of operators is for their routes, unless it may call models too.
+  // An operator's key is valid for operator routes only, unless it may also call models.
   if (role === 'admin' || (principal.scopes && credential === 'key')) {
     refuseLacking(principal, role === 'admin' ? scope : 'models:call', role === 'admin');
     if (role === 'admin') return principal;
@@ -180,23 +180,23 @@ function holdTo({ auth, kinds, permission, role, scope, wanted }: Demand, princi
 
 interface PresentedCredential {
   readonly credential: string;
-  /** Whether it came as `Authorization: Bearer`. */
+  /** True if it came as `Authorization: Bearer`. */
   readonly bearer: boolean;
 }
 
-/** Where a credential may be put in addition to `authorization`. */
+/** Credential locations in addition to `authorization`. */
 export interface CredentialPlaces {
   readonly headers: readonly string[];
   readonly query: readonly string[];
 }
 
-/** What decides where a credential may stand, and which of several is one. */
+/** Rules for the locations of credentials, and for the choice among several. */
 interface CredentialRules extends Pick<Authentication, 'isCredential' | 'isSubscription'>, TokenRules {
-  /** The places below the request's path; `x-api-key` alone unless set. */
+  /** Locations below the request's path; default: `x-api-key`. */
   readonly places?: CredentialPlaces | undefined;
 }
 
-/** The longest credential that is looked at, in characters; a JWT with many claims has a few thousand. */
+/** Maximum length of a credential in characters; a JWT with many claims has a few thousand. */
 const MAX_LENGTH = 8192;
 
 const API_KEY = 'x-api-key';
@@ -204,9 +204,9 @@ const HIDDEN: ReadonlySet<string> = new Set(['authorization', 'proxy-authorizati
 const PLACES: CredentialPlaces = Object.freeze({ headers: Object.freeze([API_KEY]), query: [] });
 
 /**
- * The credential of a request. The same one twice is fine; of different ones those count that have the shape of a credential of
- * this gateway, since clients send a placeholder beside the right one. Two of that shape, or a header sent twice, are refused,
- * because checks and limits must not see different callers.
+ * Returns the credential of a request. Repetitions of the same one are accepted. Among different ones, only those in the form of
+ * this gateway's credentials count, because clients send placeholders in addition to the real one. Two of that form, or a repeated
+ * header, are rejected, so that checks and limits see the same caller.
  */
 export function readCredential(
   request: IncomingMessage,
@@ -218,7 +218,7 @@ export function readCredential(
   const sent: string[] = [];
   for (const name of places.headers) if (headers[name] !== undefined) sent.push(String(headers[name]).trim());
   if (authorization === undefined && sent.length === 0 && inUrl.length === 0) return undefined;
-  // Node keeps the first of two `authorization` headers and joins others: neither may decide who calls.
+  // Node keeps the first of two `authorization` headers and joins others. Neither rule may select the caller.
   let surplus = -sent.length - (authorization === undefined ? 0 : 1);
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? '';
@@ -247,19 +247,19 @@ export function readCredential(
   return { credential, bearer: credential === bearer };
 }
 
-/** Whether the name of a header, as it was sent, is `known`, in lower case. */
+/** Returns whether a header's name, as sent, is `known`, in lower case. */
 function isHeader(sent: string, known: string): boolean {
   return sent.length === known.length && sent.toLowerCase() === known;
 }
 
-/** The request's headers as dialects and vendors may see them. */
+/** Returns the request's headers for dialects and vendors. */
 export function withoutCredentials(headers: IncomingHttpHeaders, more: readonly string[] = []): IncomingHttpHeaders {
   const shown: IncomingHttpHeaders = {};
   for (const name of Object.keys(headers)) if (!HIDDEN.has(name) && !more.includes(name)) shown[name] = headers[name];
   return shown;
 }
 
-/** Of several credentials the one of our shape. */
+/** Selects the credential in this gateway's form. */
 function chooseCredential(presented: readonly string[], isCredential: (text: string) => boolean): string | undefined {
   const own = presented.filter((text) => text.length <= MAX_LENGTH && isCredential(text));
   if (own.length > 1)
@@ -272,7 +272,7 @@ function chooseCredential(presented: readonly string[], isCredential: (text: str
 function inWrongPlace(name: string): GatewayError {
   return new GatewayError(
     'invalid_api_key',
-    `A credential in the URL, as "${name}", is not taken here, since URLs end up in logs: send "Authorization: Bearer …" or "x-api-key: …".`,
+    `Credentials in the URL ("${name}") are not accepted, since URLs are logged. Send "Authorization: Bearer …" or "x-api-key: …".`,
   );
 }
 
@@ -280,23 +280,23 @@ function ambiguous(message: string): GatewayError {
   return new GatewayError('ambiguous_credentials', message);
 }
 
-/** A credential that stood in a URL's query. */
+/** Credential from a URL's query. */
 export interface UrlCredential {
   readonly name: string;
   readonly value: string;
 }
 
-/** What was cut out of the URLs of running requests: where nobody sees it who does not ask for it here. */
+/** Credentials removed from the URLs of running requests. Only readers of this map can see them. */
 const urlCredentials = new WeakMap<IncomingMessage, readonly UrlCredential[]>();
 
-/** The credentials that stood in a request's URL. */
+/** Returns the credentials that were removed from a request's URL. */
 export function urlCredentialsOf(request: IncomingMessage): readonly UrlCredential[] {
   return urlCredentials.get(request) ?? [];
 }
 
 /**
- * Takes credentials out of a request's URL, and out of the one it says it comes from, before anything sees them: what is
- * logged, traced, counted or told has none.
+ * Removes credentials from a request's URL and from its referrer before any other code runs. Logs, traces, metrics and messages
+ * therefore contain none.
  */
 export function cutUrlCredentials(
   ctx: Koa.Context,
@@ -345,7 +345,7 @@ function cut(
 
 const PROTOCOLS = 'sec-websocket-protocol';
 
-/** Takes a key out of the subprotocols of an upgrade, where pages put it: for all that comes after it stands in `authorization`. */
+/** Moves a key from the subprotocols of an upgrade, where browsers put it, to `authorization`. */
 export function takeProtocolKey(request: IncomingMessage, prefix: string): void {
   const { headers } = request;
   const all = (headers[PROTOCOLS] ?? '').split(',').map((each) => each.trim());
@@ -366,44 +366,44 @@ function replaceHeader(request: IncomingMessage, name: string, value: string): v
     if (rawHeaders[at]?.toLowerCase() === name) rawHeaders[at + 1] = value;
 }
 
-/** What dialects say of a path, whether a route is there or not. */
+/** Rules of dialects for a path, with or without a route. */
 interface PathRules {
-  /** The dialect whose path it is; its format is that of errors. */
+  /** Dialect of the path; errors use its format. */
   readonly dialect: DialectDefinition | undefined;
-  /** Those whose clients find the list of models here: the request's headers say which of them is meant. */
+  /** Dialects whose clients request the model list here. The request's headers select one of them. */
   readonly lists: readonly DialectDefinition[];
   readonly places: CredentialPlaces;
-  /** The path that is meant, where it is another one, and the model that it names. */
+  /** Target path of an alias, and the model that it names. */
   readonly meant?: { readonly path: string; readonly model: string | undefined; readonly isSure: boolean };
 }
 
-/** What dialects say of paths. */
+/** Path rules of all dialects. */
 export interface DialectPrefixes {
   rulesAt(path: string, headers?: IncomingHttpHeaders): PathRules;
-  /** Names of query parameters that hold a credential somewhere. */
+  /** Names of query parameters that contain a credential below some path. */
   readonly queryNames: ReadonlySet<string>;
 }
 
-/** The list of models that is there in every format, by header. */
+/** Path of the model list in every format, selected by header. */
 export const MODELS_PATH = '/v1/models';
 const MODELS = `${MODELS_PATH}/`;
 
-/** A name that SDKs put credentials under, whether or not a dialect here takes it. */
+/** Name that SDKs use for credentials, even if no dialect here accepts it. */
 const KEY = 'key';
 
 const NO_RULES: PathRules = Object.freeze({ dialect: undefined, lists: [], places: PLACES });
 
-/** Paths whose rules are remembered, and their length: callers make paths up, memory must not grow with them. */
+/** Limits on the number and length of cached paths: callers can invent paths, and memory must not grow with them. */
 const MAX_REMEMBERED = 1000;
 const MAX_REMEMBERED_LENGTH = 200;
 
-/** Lays out what dialects say of paths; the longest prefix decides. */
+/** Compiles the path rules of dialects; the longest prefix wins. */
 export function createDialectPrefixes(dialects: readonly DialectDefinition[]): DialectPrefixes {
   const all = dialects
     .flatMap((dialect) => (dialect.prefixes ?? []).map((prefix) => ({ prefix: `${prefix.toLowerCase()}/`, dialect })))
     .toSorted((a, b) => b.prefix.length - a.prefix.length);
   const rulesOf = (prefix: string, dialect: DialectDefinition | undefined) => {
-    // Clients of any format call these paths: newer ones of Google's by `/v1/models/…:generateContent`.
+    // Clients of any format use these paths: newer ones of Google's use `/v1/models/…:generateContent`.
     const lists = prefix.startsWith(MODELS) ? dialects : [];
     const own = lists.length > 0 ? lists : [dialect];
     const headers = [...new Set([API_KEY, ...own.flatMap((each) => each?.credentials?.headers ?? [])])];
@@ -415,7 +415,7 @@ export function createDialectPrefixes(dialects: readonly DialectDefinition[]): D
     (a, b) => b.prefix.length - a.prefix.length,
   );
   const aliases = dialects.flatMap(({ pathAliases = [] }) => pathAliases);
-  /** The rules of paths that stand for no other path: callers use the same few. */
+  /** Rules of paths without an alias, cached because callers use few paths. */
   let remembered = new Map<string, PathRules>();
   return {
     rulesAt(path, sent = {}) {
@@ -432,7 +432,7 @@ export function createDialectPrefixes(dialects: readonly DialectDefinition[]): D
         const headers = credentials ? [...new Set([...places.headers, ...credentials])] : places.headers;
         return { ...rules, places: { ...places, headers }, meant };
       }
-      // Who misspells a path reads the 404 in its own format, and the credential is cut out of the URL there too.
+      // Misspelled paths also get the 404 in the dialect's format, and their credentials are removed from the URL.
       const lower = `${path.toLowerCase()}/`;
       const rules = rows.find(({ prefix }) => lower.startsWith(prefix)) ?? NO_RULES;
       if (!mayBeAlias && path.length <= MAX_REMEMBERED_LENGTH) {
@@ -445,7 +445,7 @@ export function createDialectPrefixes(dialects: readonly DialectDefinition[]): D
   };
 }
 
-/** A part of a path as it is meant; as it is where it is no percent-encoding. */
+/** Decodes a part of a path; returns it unchanged if it is not valid percent-encoding. */
 function decoded(part: string | undefined): string | undefined {
   try {
     return part === undefined ? undefined : decodeURIComponent(part);
@@ -454,7 +454,7 @@ function decoded(part: string | undefined): string | undefined {
   }
 }
 
-/** The dialect whose list of models a request wants, by the header that its clients send. */
+/** Returns the dialect whose model list a request selects, by the header of its clients. */
 export function dialectOfList(
   dialects: readonly DialectDefinition[],
   headers: IncomingHttpHeaders,
@@ -462,13 +462,13 @@ export function dialectOfList(
   return dialects.find(({ models }) => models?.header !== undefined && headers[models.header] !== undefined);
 }
 
-/** Coding clients each have a header of their own for the session, such as `x-<client>-session-id`. */
+/** Coding clients send the session in headers of their own, such as `x-<client>-session-id`. */
 const SESSION = /^x-(?:[a-z0-9]+-)*session-id$/;
 
-/** A longer one is no name of a session. */
+/** Longer values are ignored. */
 const MAX_SESSION = 128;
 
-/** What a caller named its session, in a header: a word for the choice of a target, never for limits or money. */
+/** Returns the session name from the caller's headers. It only affects the choice of a target, never limits or money. */
 export function sessionOf(headers: IncomingHttpHeaders): string | undefined {
   let session = headers['x-session-id'];
   if (session === undefined)

@@ -36,7 +36,7 @@ import { requestError } from './error-answer.ts';
 import type { RequestState } from './lifecycle.ts';
 import { BODY_BOUNDS, parseBody } from './read-body.ts';
 
-/** The routes of all dialects, and which dialect each of them speaks. */
+/** Routes of all dialects, and the dialect of each route. */
 interface DialectRoutes {
   readonly routes: readonly Owned<Route>[];
   /** Reads one request of a file as its dialect's route would. */
@@ -44,7 +44,7 @@ interface DialectRoutes {
   dialectOf(route: Route): DialectDefinition | undefined;
 }
 
-/** Makes the routes by which clients chat: read, call, write, each in the client's own format. */
+/** Creates the chat routes: read, call and write in the client's own format. */
 export function createDialectRoutes(
   dialects: readonly Owned<DialectDefinition>[],
   deps: CallDeps,
@@ -73,7 +73,7 @@ export function createDialectRoutes(
           route: row,
         };
         const keys = deps.seals.ready();
-        // Any other dialect seals nothing of what it writes.
+        // Other dialects seal nothing in their responses.
         if (!dialect.native && !dialect.expand) return respond(ctx, input);
         return expand(keys, { owner, value: dialect }, input, ctx).then((expanded) => respond(ctx, expanded));
       });
@@ -91,9 +91,9 @@ export function createDialectRoutes(
   };
 }
 
-/** A request of a file, in the format of a dialect. */
+/** Request of a file, in a dialect's format. */
 interface Draft {
-  /** The dialect of that name. */
+  /** Dialect with that name. */
   readonly found: Owned<DialectDefinition> | undefined;
   readonly name: string;
   readonly bytes: Parameters<PluginApi['models']['draft']>[2];
@@ -108,17 +108,14 @@ async function draftOf(
 ): ReturnType<PluginApi['models']['draft']> {
   const [route] = found?.value.routes ?? [];
   if (!found || !route)
-    throw new GatewayError(
-      'unknown_url',
-      `This gateway has switched off the format "${name}", in which the requests are.`,
-    );
+    throw new GatewayError('unknown_url', `The request format "${name}" is disabled on this gateway.`);
   const { owner, value: dialect } = found;
   const body = parseBody(bytes, BODY_BOUNDS, undefined, shapeOf(dialect));
   const validate = requests.compile(owner, dialect.request, `the request of "${name}"`);
   const [wrong] = validate(body) ? [] : (validate.errors ?? []);
   if (wrong) throw requestError(wrong, body, undefined);
   if (isObject(body) && body['stream'] === true)
-    throw new GatewayError('invalid_request', 'A batch has no streams: leave `stream` out.', { param: 'stream' });
+    throw new GatewayError('invalid_request', 'Batches do not support streams. Remove `stream`.', { param: 'stream' });
   const { params } = ctx;
   const input: DialectInput = { body, params, query: {}, headers: withoutCredentials(ctx.headers), route };
   const read = await expand(deps.seals.ready(), found, input, ctx);
@@ -128,19 +125,19 @@ async function draftOf(
   });
 }
 
-/** What the walk over a body of a dialect has to know of it. */
+/** Returns the parameters of the walk over a dialect's body. */
 export function shapeOf({ request, native }: DialectDefinition): BodyShape {
   return { isChat: request === CHAT_REQUEST, effects: native?.effects };
 }
 
-/** Waits for the keys of seals where they are needed, and looks up what a body refers to. */
+/** Waits for the sealing keys if needed, and resolves references of a body. */
 async function expand(
   keys: Promise<void>,
   { owner, value: dialect }: Owned<DialectDefinition>,
   input: DialectInput,
   ctx: RouteContext,
 ): Promise<DialectInput> {
-  // What it refers to may be sealed, and so may be what it writes.
+  // Both the references and the response may be sealed.
   await keys;
   if (!dialect.expand) return input;
   return runOwned(owner, () => dialect.expand?.(input, ctx.state.principal) ?? input);
@@ -153,7 +150,7 @@ function routeOf(dialect: DialectDefinition, row: DialectRoute, handler: Route['
     isIdempotent: row.action !== 'count',
     ...(description !== undefined && { description }),
     responses: {
-      200: { description: row.action === 'count' ? 'The number of tokens.' : 'The completion.', schema: response },
+      200: { description: row.action === 'count' ? 'Number of tokens.' : 'The completion.', schema: response },
     },
   };
 }
@@ -183,21 +180,21 @@ async function respondWhole(deps: CallDeps, ctx: RouteContext, conversation: Con
     ctx.body = JSON.stringify(body);
   } catch (thrown) {
     const error = atCallersPlace(thrown, conversation);
-    // Of a response that could not be written.
+    // For a response that could not be written.
     call?.finish('error', toGatewayError(error));
     throw error;
   }
 }
 
-/** A request as its dialect read it. */
+/** Request after reading by its dialect. */
 interface Conversation {
   readonly dialect: DialectDefinition;
-  /** The plugin of the dialect. */
+  /** Plugin of the dialect. */
   readonly owner: string;
   readonly read: DialectRequest;
   readonly context: DialectContext;
   readonly callInput: CallInput<'chat'>;
-  /** The target of the call, once that is known: its sealed texts are those that the response has. */
+  /** Target of the call, once known: the response contains its sealed texts. */
   responder: Target | undefined;
 }
 
@@ -231,7 +228,10 @@ function readConversation(
       leaveOut(what) {
         if (ingress.leftOut.has(what)) return;
         ingress.leftOut.add(what);
-        deps.log.info({ request_id: requestId, left_out: what }, 'the response has what its format cannot say');
+        deps.log.info(
+          { request_id: requestId, left_out: what },
+          'the response has parts that its format does not support',
+        );
       },
       seal(data) {
         const { provider: instance = '' } = conversation.responder ?? {};
@@ -256,7 +256,7 @@ function readConversation(
   return conversation;
 }
 
-/** Reads a request in its normal form: hooks, checks and vendors all get the same one. */
+/** Reads a request in its normal form, which hooks, checks and vendors all receive. */
 function readRequest(owner: string, dialect: DialectDefinition, input: DialectInput): DialectRequest {
   let read: DialectRequest;
   try {
@@ -273,7 +273,7 @@ function readRequest(owner: string, dialect: DialectDefinition, input: DialectIn
   }
 }
 
-/** The most that the headers of a caller which a provider may see can have together, in characters. */
+/** Maximum total length of the caller's headers that a provider may receive, in characters. */
 const MAX_PASSED = 4096;
 
 function ingressOf(
@@ -317,12 +317,12 @@ function ingressOf(
   };
 }
 
-/** Whether a place of a body is another one, or stands within it. */
+/** Returns whether a path equals another one or is below it. */
 function isWithin(place: string, other: string): boolean {
   return place.startsWith(other) && /^(?:$|[.[])/.test(place.slice(other.length));
 }
 
-/** An error as one about the caller's own body; a call ends in GatewayErrors only, so anything else was thrown by the dialect. */
+/** Converts an error's path to the caller's body. Calls end in GatewayErrors only, so other errors come from the dialect. */
 function atCallersPlace(thrown: unknown, { read: { place }, owner }: Pick<Conversation, 'read' | 'owner'>): unknown {
   if (!isGatewayError(thrown)) return own(thrown, owner);
   if (thrown.param === undefined || isAtCallersPlace(thrown)) return thrown;
@@ -332,8 +332,8 @@ function atCallersPlace(thrown: unknown, { read: { place }, owner }: Pick<Conver
 }
 
 /**
- * Streams to the caller. While the provider is silent the stream opens with a sign of life, so that proxies keep it; a target
- * that then fails can still be replaced, since nothing of a response was sent.
+ * Streams to the caller. While the provider is silent, the stream starts with a keep-alive, so that proxies keep the connection. A
+ * target that then fails can still be replaced, because no part of a response was sent.
  */
 async function respondStream(
   deps: CallDeps,
@@ -374,7 +374,7 @@ async function respondStream(
     }
     const last = written.end();
     const response = dialect.remember && written.response?.();
-    // Before the last frame: what follows it may refer to this response at once.
+    // Runs before the last frame: the next request may refer to this response at once.
     if (response !== undefined)
       await runAs(owner, () => dialect.remember?.(response, context, callInput.caller.principal));
     writer.write(last);
@@ -391,12 +391,12 @@ async function respondStream(
   }
 }
 
-/** A comment, which clients of event streams pass over. */
+/** Returns a comment, which clients of event streams ignore. */
 function toldResumed(target: Target): string {
-  return `: the stream broke off; ${nameOf(target).replace(/[^\x20-\x7e]/g, '?')} goes on with it\n\n`;
+  return `: stream interrupted; resumed by ${nameOf(target).replace(/[^\x20-\x7e]/g, '?')}\n\n`;
 }
 
-/** What writes the frames of a stream: from canonical chunks, or from the vendor's own events. */
+/** Writes the frames of a stream, from canonical chunks or from the vendor's own events. */
 interface FrameWriter extends Omit<DialectStream, 'push'> {
   write(batch: Batch): string;
 }
@@ -416,7 +416,7 @@ function ofEvents(stream: ReturnType<NonNullable<DialectDefinition['native']>['s
   return { ...endsOf(stream), write: ({ events }) => events.map((event) => stream.push(event)).join('') };
 }
 
-/** All of a stream but `push`; its methods may be those of a class. */
+/** Returns all members of a stream except `push`; its methods may belong to a class. */
 function endsOf(stream: Omit<DialectStream, 'push'>): Omit<DialectStream, 'push'> {
   const { contentType, keepAlive } = stream;
   return {
@@ -436,7 +436,7 @@ function openStream(ctx: Koa.Context | RouteContext, writer: SseWriter, headers:
   writer.start();
 }
 
-/** Tells how many input tokens a request has, in the client's own format. */
+/** Responds with the number of input tokens of a request, in the client's own format. */
 async function respondCount(counter: Counter, ctx: RouteContext, conversation: Conversation): Promise<void> {
   const { dialect, context, callInput } = conversation;
   try {

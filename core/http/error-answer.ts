@@ -11,21 +11,21 @@ import type { RequestState } from './lifecycle.ts';
 import { RequestAborted } from './read-body.ts';
 
 /**
- * Answers an error as JSON in the one format. What is not a GatewayError is logged and told as `internal_error`; a caller
- * that hung up before its request was complete is told nothing. `findOwner` says whose error it is where that was not noted.
+ * Responds with an error as JSON in the common format. Errors other than GatewayErrors are logged and reported as `internal_error`.
+ * A caller that disconnected during its request gets no response. `findOwner` identifies the plugin of an unattributed error.
  */
 export function answerError(ctx: Koa.Context, thrown: unknown, log: Log, findOwner?: FindOwner): void {
   const state = ctx.state as RequestState;
   const { requestId } = state;
   if (isAborted(thrown)) {
-    log.debug({ request_id: requestId }, 'the caller hung up before its request was complete');
+    log.debug({ request_id: requestId }, 'the caller disconnected before its request was complete');
     ctx.res.destroy();
     return;
   }
   const error = toGatewayError(httpError(thrown) ?? thrown);
   state.error = error;
   if (state.outer) state.outer.error = error;
-  // The pipeline logs what ends a call, since a stream has no error answer.
+  // The pipeline logs errors that end a call, because a stream has no error response.
   if (error.code === 'internal_error' && !state.outcomes?.some(({ outcome }) => outcome.error === error))
     logFailure(log, requestId, error, findOwner);
   if (ctx.headerSent || ctx.respond === false) {
@@ -42,7 +42,7 @@ export function answerError(ctx: Koa.Context, thrown: unknown, log: Log, findOwn
   if (!ctx.req.complete) answerEarly(ctx);
 }
 
-/** The error with what its route ends every message with, if it does. */
+/** Appends the route's error note, if any. */
 function withNote({ req, state }: Koa.Context, error: GatewayError, log: Log): GatewayError {
   const { errorNote, body, requestId } = state as RequestState;
   if (!errorNote) return error;
@@ -58,14 +58,14 @@ function withNote({ req, state }: Koa.Context, error: GatewayError, log: Log): G
 }
 type FindOwner = (error: unknown) => string | undefined;
 
-/** Tells the operator of a failure, with the plugin that it comes from. */
+/** Logs a failure for the operator, with its plugin. */
 function logFailure(log: Log, requestId: string, error: GatewayError, findOwner?: FindOwner): void {
   const cause = error.cause ?? error;
   const plugin = ownerOf(cause) ?? findOwner?.(cause);
   log.error({ request_id: requestId, ...(plugin !== undefined && { plugin }), err: cause }, 'internal error');
 }
 
-/** The body of an error in the client's format; in OpenAI's when the dialect itself fails. */
+/** Returns the body of an error in the client's format; in OpenAI's if the dialect itself fails. */
 function describeError(
   { dialect, requestId }: RequestState,
   error: GatewayError,
@@ -81,7 +81,7 @@ function describeError(
   }
 }
 
-/** Whether an error says that the caller hung up, also where a plugin's hook passed it on as its own. */
+/** Returns whether an error means that the caller disconnected, including one rethrown by a plugin's hook. */
 function isAborted(thrown: unknown): boolean {
   for (let error = thrown; error instanceof Error; error = error.cause)
     if (error instanceof RequestAborted) return true;
@@ -89,8 +89,8 @@ function isAborted(thrown: unknown): boolean {
 }
 
 /**
- * Sends the response at once although its request is still arriving, and reads the rest of that. A connection that stays
- * open goes on with the next request after it; one that is to be closed is closed only then, or it would be reset.
+ * Sends the response at once although the request is still arriving, and discards the rest of the request. A persistent connection
+ * then continues with the next request. Other connections are closed only then, because an earlier close would reset them.
  */
 function answerEarly(ctx: Koa.Context): void {
   const { req, res } = ctx;
@@ -105,7 +105,7 @@ function answerEarly(ctx: Koa.Context): void {
   void isRead.then(() => res.end());
 }
 
-/** Errors with a status that Koa middleware from npm throws (`http-errors`), by the nearest row of the table. */
+/** Converts errors with a status from Koa middleware (`http-errors`) to the nearest row of the table. */
 function httpError(thrown: unknown): GatewayError | undefined {
   if (!(thrown instanceof Error) || isGatewayError(thrown)) return undefined;
   const { status, expose } = thrown as { status?: unknown; expose?: unknown };
@@ -128,9 +128,9 @@ const BY_STATUS: Readonly<Record<number, ErrorCode>> = Object.freeze({
   503: 'overloaded',
 });
 
-/** Answers bytes that are no HTTP request, or one that came too slowly: the same format, straight to the socket. */
+/** Responds to invalid or slow HTTP requests in the common format, directly on the socket. */
 export function answerClientError({ code }: Error & { code?: string }, socket: Duplex): void {
-  // Where a handshake failed nothing can be told, and nothing would be understood.
+  // After a failed handshake the client cannot read a response.
   if (!socket.writable || code === 'ECONNRESET' || /^ERR_(?:SSL|TLS)_|^EPROTO$/.test(code ?? '')) {
     socket.destroy();
     return;
@@ -140,7 +140,7 @@ export function answerClientError({ code }: Error & { code?: string }, socket: D
   endWithResponse(socket, requestId, error.status, error.toBody(requestId));
 }
 
-/** Ends a socket with a whole response, where Node has none for it. */
+/** Ends a socket with a complete response, where Node has no response object. */
 export function endWithResponse(
   socket: Duplex,
   requestId: string,
@@ -182,9 +182,8 @@ interface DiscardLimits {
 const LIMITS: DiscardLimits = Object.freeze({ maxBytes: 32 * 1024 * 1024, maxMs: 5000 });
 
 /**
- * Reads what is left of a request and keeps none of it, so that its sender comes to read the response: a socket that is
- * closed over unread bytes is reset, and the response is lost. Resolves true at the request's end, and false when it goes
- * on for too long; the connection is then to be closed.
+ * Discards the rest of a request, so that its sender can read the response. Closing a socket with unread bytes resets it and loses
+ * the response. Resolves true at the request's end, and false if it takes too long; the connection must then be closed.
  */
 export function discardBody(req: IncomingMessage, { maxBytes, maxMs } = LIMITS): Promise<boolean> {
   return new Promise((resolve) => {
@@ -206,7 +205,7 @@ export function discardBody(req: IncomingMessage, { maxBytes, maxMs } = LIMITS):
   });
 }
 
-/** The 400 for the first error that Ajv found in a body or query; `param` is the field as a caller would write it. */
+/** Returns the 400 for the first error of Ajv in a body or query; `param` is the field as a caller would write it. */
 export function requestError(error: ErrorObject, value: unknown, where: string | undefined): GatewayError {
   if (error.instancePath === '' && error.keyword === 'type') {
     return new GatewayError(
@@ -221,7 +220,7 @@ export function requestError(error: ErrorObject, value: unknown, where: string |
   return new GatewayError('invalid_request', `${subject} ${reason(error)}.`, param ? { param } : {});
 }
 
-/** `/messages/0/role` as `messages[0].role`. */
+/** Converts `/messages/0/role` to `messages[0].role`. */
 export function toParam(pointer: string): string {
   let param = '';
   for (const part of pointer.split('/').slice(1)) {

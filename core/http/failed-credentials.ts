@@ -4,13 +4,13 @@ import { networkOf } from '../../contract/hosts.ts';
 import type { Log } from '../../contract/plugin.ts';
 import { maxEntries } from '../../contract/units.ts';
 
-/** Counts wrong credentials by the address that they come from, in this process. */
+/** Counts wrong credentials by client address, in this process. */
 export interface FailedCredentials {
-  /** Throws the error; counts a 401 for a credential that came from the address, and throws `rate_limited` over the limit. */
+  /** Throws the error. Counts a 401 for a credential from the address, and throws `rate_limited` over the limit. */
   refuse(error: unknown, address: string | undefined): never;
   /**
-   * Before the store is asked for a credential that was never right here. Anybody can make a key of the right shape, so from an
-   * address that is over the limit only so many are looked up; throws `rate_limited` beyond.
+   * Call this before querying the store for a credential that was never valid here. Anyone can create a key of valid form, so an
+   * address over the limit gets a bounded number of queries. Throws `rate_limited` beyond.
    */
   beforeLookup(address: string): void;
 }
@@ -18,7 +18,10 @@ export interface FailedCredentials {
 const MINUTE_MS = 60_000;
 const MAX_ADDRESSES = 10_000;
 
-/** Look-ups from an address over the limit, in multiples of it: enough for the right keys of all who share the address. */
+/**
+ * Store queries from an address over the limit, as a multiple of the limit: enough for the valid keys of all users of a shared
+ * address.
+ */
 const LOOKUPS = 10;
 
 interface Minute {
@@ -27,7 +30,7 @@ interface Minute {
   lookups: number;
 }
 
-/** For a gateway without such a limit. */
+/** For a gateway without this limit. */
 export const UNLIMITED: FailedCredentials = Object.freeze({
   refuse(error: unknown): never {
     throw error;
@@ -35,7 +38,7 @@ export const UNLIMITED: FailedCredentials = Object.freeze({
   beforeLookup: () => undefined,
 });
 
-/** `limit` is how many wrong credentials an address may send in a minute; 0 limits none. */
+/** `limit` is the number of wrong credentials per address and minute; 0 disables the limit. */
 export function createFailedCredentials(limit: number, log: Log): FailedCredentials {
   if (limit === 0) return UNLIMITED;
   const minutes = new LRUCache<string, Minute>(maxEntries(MAX_ADDRESSES));
@@ -54,7 +57,7 @@ export function createFailedCredentials(limit: number, log: Log): FailedCredenti
       minute.failed += 1;
       if (minute.failed <= limit) throw error;
       if (minute.failed === limit + 1)
-        log.warn({ ip: network, limit }, 'Too many wrong credentials come from one address; it gets 429 for them.');
+        log.warn({ ip: network, limit }, 'too many invalid credentials from one address; it gets 429');
       throw tooMany(minute);
     },
     beforeLookup(address) {
@@ -69,7 +72,7 @@ export function createFailedCredentials(limit: number, log: Log): FailedCredenti
 function tooMany({ until }: Minute): GatewayError {
   return new GatewayError(
     'rate_limited',
-    'Too many wrong credentials came from this address, and this one is not known to be right. Check it, and try again in a minute.',
+    'Too many invalid credentials from this address. Check the credential and try again in a minute.',
     { retryAfterMs: until - Date.now() },
   );
 }

@@ -14,7 +14,7 @@ const TYPES: Readonly<Record<string, string>> = Object.freeze({
   ...{ csv: 'text/csv', html: 'text/html', json: 'application/json', jsonl: 'application/jsonl' },
 });
 
-/** The first extension of each type is the one it gets; these types have other names too. */
+/** Extension of each type: the first in the table; these types have other names as well. */
 const EXTENSIONS: Readonly<Record<string, string>> = Object.freeze({
   ...Object.fromEntries(
     Object.entries(TYPES)
@@ -28,10 +28,10 @@ const EXTENSIONS: Readonly<Record<string, string>> = Object.freeze({
 /** Number of first bytes that {@link typeOfBytes} needs. */
 export const SNIFFED_BYTES = 512;
 
-/** Types that say nothing about the content. */
+/** Types without information about the content. */
 const UNSPECIFIC = /^(?:application|binary)\/octet-stream\b/i;
 
-/** Whether a part's `Content-Type` tells what the file is. */
+/** Returns whether a part's `Content-Type` identifies the file type. */
 export function isSpecificType(type: string | null | undefined): type is string {
   return typeof type === 'string' && type.trim() !== '' && !UNSPECIFIC.test(type);
 }
@@ -82,7 +82,7 @@ const TEXT_CONTROLS: ReadonlySet<number> = new Set([0x09, 0x0a, 0x0c, 0x0d, 0x1b
 function isText(head: Buffer): boolean {
   if (head.some((byte) => byte < 0x20 && !TEXT_CONTROLS.has(byte))) return false;
   try {
-    // A character may be cut at the end.
+    // The last character may be incomplete.
     new TextDecoder('utf-8', { fatal: true }).decode(head, { stream: true });
     return true;
   } catch {
@@ -90,7 +90,9 @@ function isText(head: Buffer): boolean {
   }
 }
 
-/** A file name with an extension by its type where it has none: browsers write `blob`, httpx `upload`, and vendors go by the extension. */
+/**
+ * Adds an extension by type to a file name without one. Browsers send `blob`, httpx `upload`, and vendors rely on the extension.
+ */
 export function withExtension(name: string, type: string): string {
   if (/\.\w{1,8}$/.test(name)) return name;
   const bare = type.split(';', 1)[0]?.trim().toLowerCase() ?? '';

@@ -20,28 +20,28 @@ interface IdempotencyDeps {
   readonly kept: AccountDocuments;
   readonly deps: CallDeps;
   readonly inner: InnerRequests;
-  /** The largest response that is kept, in bytes. */
+  /** Maximum size of a stored response, in bytes. */
   readonly maxBytes: number;
   readonly keepForMs: number;
   readonly log: Log;
 }
 
-/** Responds to a request that has an `Idempotency-Key`: with what is kept for it, or by working on it once. */
+/** Responds to a request with an `Idempotency-Key`: from the stored response, or by running it once. */
 export type RespondOnce = (ctx: Koa.Context, body: Buffer) => Promise<void>;
 
-/** The key as the caller sent it. Throws for one that is none. */
+/** Returns the caller's key. Throws if it is invalid. */
 export function readIdempotencyKey({ headers }: IncomingMessage): string | undefined {
   const key = headers['idempotency-key'];
   if (key === undefined) return undefined;
   if (typeof key === 'string' && /^[\x21-\x7e][\x20-\x7e]{0,254}$/.test(key)) return key;
-  throw new GatewayError('invalid_request', 'An Idempotency-Key is a text of 1 to 255 printable ASCII characters.', {
+  throw new GatewayError('invalid_request', 'Idempotency-Key must have 1 to 255 printable ASCII characters.', {
     param: 'Idempotency-Key',
   });
 }
 
 /**
- * Works on a request with a key once: the gateway posts it to itself, so that it runs to its end also when its
- * caller leaves; the response goes out as it comes and is kept when it ended well.
+ * Runs a request with a key once: the gateway posts it to itself, so it completes even if its caller disconnects. The response is
+ * forwarded as it arrives, and stored if it succeeds.
  */
 export function createIdempotency(own: IdempotencyDeps): RespondOnce {
   const { deps, inner, maxBytes, log } = own;
@@ -61,10 +61,10 @@ export function createIdempotency(own: IdempotencyDeps): RespondOnce {
       const response = await inner.post(innerRequest(ctx, body), state);
       const recorded = await passOn(ctx, response, maxBytes);
       const result = keptOf(ctx, response, recorded, fingerprint);
-      // Before the caller sees the end: a request that follows on it finds the result.
+      // Stored before the caller receives the end, so that a following request finds it.
       if (result && isWell(state, recorded))
         await keepResult(own, name, principal, result).catch((err: unknown) =>
-          log.error({ request_id, err }, 'the result for an idempotency key was not kept'),
+          log.error({ request_id, err }, 'the result for an idempotency key could not be stored'),
         );
       ctx.res.end();
     } finally {
@@ -73,7 +73,7 @@ export function createIdempotency(own: IdempotencyDeps): RespondOnce {
   };
 }
 
-/** What makes two requests the same: all that decides what is responded, as far as the body says it. */
+/** Returns a fingerprint of everything in the request that determines the response. */
 function fingerprintOf({ querystring, headers }: Koa.Context, body: Buffer): string {
   return createHash('sha256')
     .update(JSON.stringify([querystring, headers.accept ?? '']))
@@ -81,7 +81,7 @@ function fingerprintOf({ querystring, headers }: Koa.Context, body: Buffer): str
     .digest('base64url');
 }
 
-/** About the connection or the body's way, or to be said anew. */
+/** Headers of the connection or the transfer of the body, and headers that are set again. */
 const NOT_COPIED =
   /^(?:connection|keep-alive|te|trailer|upgrade|expect|transfer-encoding|content-length|content-type|x-request-id|date)$/;
 
@@ -103,19 +103,19 @@ function innerRequest(ctx: Koa.Context, body: Buffer): Parameters<InnerRequests[
     headers: { ...copyHeaders(ctx.headers), 'x-request-id': requestId },
     address: ctx.req.socket.remoteAddress ?? '',
     body,
-    // It runs to its end, also when its caller leaves.
+    // Completes even if its caller disconnects.
     signal: new AbortController().signal,
   };
 }
 
-/** What was recorded of a response. */
+/** Recorded response. */
 interface Recorded {
-  /** Undefined when it was too large. */
+  /** Undefined if it was too large. */
   readonly body: Buffer | undefined;
   readonly isWhole: boolean;
 }
 
-/** Sends a response on as it comes, all but its end, and records it. A caller who leaves does not stop it. */
+/** Forwards a response as it arrives, except its end, and records it. Continues if the caller disconnects. */
 async function passOn(ctx: Koa.Context, response: IncomingMessage, maxBytes: number): Promise<Recorded> {
   const { res } = ctx;
   ctx.respond = false;
@@ -131,7 +131,7 @@ async function passOn(ctx: Koa.Context, response: IncomingMessage, maxBytes: num
       size += chunk.length;
       if (size <= maxBytes) chunks?.push(chunk);
       else chunks = undefined;
-      // Neither sent nor kept: there is nobody to go on for.
+      // Neither sent nor stored: the rest has no recipient.
       if (res.closed && !chunks) return { body: undefined, isWhole: false };
       if (!res.closed && !res.write(chunk)) await drained(res);
     }
@@ -141,10 +141,10 @@ async function passOn(ctx: Koa.Context, response: IncomingMessage, maxBytes: num
   return { body: chunks && Buffer.concat(chunks, size), isWhole: response.complete };
 }
 
-/** How long a reader may take nothing before it is cut, in milliseconds. */
+/** Milliseconds without progress after which the connection of a slow reader is closed. */
 const STUCK_MS = 60_000;
 
-/** Resolves when the reader has taken what was written, or is gone. */
+/** Resolves when the reader has received all writes or disconnected. */
 async function drained(res: ServerResponse): Promise<void> {
   const over = new AbortController();
   const signal = AbortSignal.any([over.signal, AbortSignal.timeout(STUCK_MS)]);
@@ -152,18 +152,21 @@ async function drained(res: ServerResponse): Promise<void> {
   over.abort();
 }
 
-/** The last frame of a stream that ended in an error, in any client's format. */
+/** Last frame of a failed stream, in any client's format. */
 const FAILED = /(?:^|\n)(?:event: (?:error|response\.failed)\n|data: \{"(?:error"|type":"(?:error|response\.failed)"))/;
 const LAST_FRAMES = 4096;
 
-/** Whether a response may be given again: it ended, and in no error. Those are not kept: a repeated request is to try anew. */
+/**
+ * Returns whether a response may be replayed: it is complete and without an error. Errors are not stored, because a repeated
+ * request should retry.
+ */
 function isWell({ outcomes = [] }: RequestState, { body, isWhole }: Recorded): boolean {
   const [only, ...others] = outcomes;
   if (only && others.length === 0 && only.outcome.status !== 'ok') return false;
   return isWhole && !FAILED.test(body?.subarray(-LAST_FRAMES).toString('utf8') ?? '');
 }
 
-/** Said anew with each response. */
+/** Headers that each response sets again. */
 const NOT_KEPT = /^(?:request-id|server-timing|x-ratelimit-.*|access-control-.*|vary)$/;
 
 function keptOf(
@@ -187,7 +190,7 @@ function destinationOf({ call: { operation, targets, request } }: { readonly cal
   return { operation, targets, requested: model };
 }
 
-/** Holds the caller of a kept response to what any call is held to: the models of its key, its limits, its plan. */
+/** Checks the caller of a stored response like every other call: models of its key, limits, plan. */
 async function checkAgain(
   deps: CallDeps,
   { requestId, session, trace }: RequestState,
@@ -209,30 +212,30 @@ function replay(ctx: Koa.Context, { status, headers, body }: KeptResult): void {
   if (body === undefined)
     throw new GatewayError(
       'conflict',
-      'The request with this Idempotency-Key was worked on and charged, and its response was too large to be kept. Send it with a new key to have it worked on again.',
+      'The request with this Idempotency-Key was processed and charged, but its response was too large to store. Use a new key to send it again.',
       { param: 'Idempotency-Key' },
     );
   ctx.status = status;
   ctx.set(headers);
-  // What this request costs, which is nothing.
+  // Cost of this request: none.
   if (headers['x-tollgate-cost-usd'] !== undefined) ctx.set('x-tollgate-cost-usd', '0');
   ctx.set('idempotency-replayed', 'true');
   ctx.body = Buffer.from(body, 'base64');
 }
 
-/** What is kept of a response. */
+/** Stored response. */
 export interface KeptResult {
-  /** Of the request: another one under the same key is refused. */
+  /** Fingerprint of the request: a different request under the same key is rejected. */
   readonly fingerprint: string;
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** The calls that it took; absent where an older release kept it. */
+  /** Calls of the request; absent in responses stored by an older release. */
   readonly calls?: readonly KeptCall[];
-  /** Base64; absent for a response that is larger than what is kept. */
+  /** Base64; absent if the response exceeds the maximum size. */
   readonly body?: string | undefined;
 }
 
-/** A call that was made for a kept response. */
+/** Call of a stored response. */
 interface KeptCall extends Destination {
   readonly operation: Operation;
   readonly requested: string;
@@ -240,11 +243,11 @@ interface KeptCall extends Destination {
 
 const UNKNOWN: KeptCall = Object.freeze({ operation: CHAT, targets: [], requested: '' });
 
-/** How long a gateway that died has its keys; a living one renews it. */
+/** Time until the keys of a crashed gateway are released; a running gateway renews them. */
 const LEASE_MS = 60_000;
 const RENEW_MS = 20_000;
 
-/** How soon a caller may try again while the first request runs. */
+/** Retry delay for a caller while the first request runs. */
 const RETRY_MS = 1000;
 
 async function findKept({ kept }: IdempotencyDeps, name: string, fingerprint: string): Promise<KeptResult | undefined> {
@@ -252,12 +255,12 @@ async function findKept({ kept }: IdempotencyDeps, name: string, fingerprint: st
   if (!found || found.fingerprint === fingerprint) return found;
   throw new GatewayError(
     'conflict',
-    'This Idempotency-Key was used for another request. Send a new key with a new request.',
+    'This Idempotency-Key was used for another request. Use a new key for each request.',
     { param: 'Idempotency-Key' },
   );
 }
 
-/** That it was worked on is remembered also where its response is too large to be kept. */
+/** Stores the completion even if the response is too large to store. */
 async function keepResult(
   { kept, keepForMs }: IdempotencyDeps,
   name: string,
@@ -268,8 +271,8 @@ async function keepResult(
 }
 
 /**
- * The kept result of this request, or what releases the key, which it has for itself until then: in the store, so that it counts on every
- * node. Throws `conflict` for another request, or while the first one runs.
+ * Returns the stored result of this request, or a function that releases the key, which the request holds exclusively until then.
+ * The key is in the store, so it is valid on every node. Throws `conflict` for a different request, or while the first one runs.
  */
 async function openKey(
   own: IdempotencyDeps,
@@ -285,11 +288,11 @@ async function openKey(
   const renewal = setInterval(() => void lease().catch(() => undefined), RENEW_MS).unref();
   const release = async (): Promise<void> => {
     clearInterval(renewal);
-    // What cannot be released runs out.
+    // A key that cannot be released expires.
     await counters.release(name, holder).catch(() => undefined);
   };
   try {
-    // The first request may have ended between the two looks.
+    // The first request may have ended between the two checks.
     const kept = await findKept(own, name, fingerprint);
     if (!kept) return release;
     await release();
@@ -302,11 +305,11 @@ async function openKey(
 
 function stillRuns(): GatewayError {
   const options = { param: 'Idempotency-Key', retryAfterMs: RETRY_MS, headers: { 'x-should-retry': 'true' } };
-  const message = 'The first request with this Idempotency-Key still runs. Try again in a moment.';
+  const message = 'The first request with this Idempotency-Key is still running. Try again in a moment.';
   return new GatewayError('conflict', message, options);
 }
 
-/** Nothing of it is readable in the store, and no part can pass for another. */
+/** Returns an opaque name: unreadable in the store, and unambiguous in its parts. */
 function nameOf({ account, userId }: Principal, path: string, key: string): string {
   return `idempotency.${createHash('sha256')
     .update(JSON.stringify([account, userId, path, key]))

@@ -6,16 +6,16 @@ import type { OwnRequest } from '../../contract/route.ts';
 import type { RequestState } from './lifecycle.ts';
 
 /**
- * Requests that the gateway makes to itself in place of a caller's: they run on when the caller leaves, and what they respond is
- * seen whole. What the calls made for them come to is told to the caller's request.
+ * Requests that the gateway sends to itself on behalf of a caller. They continue if the caller disconnects, and their responses are
+ * read in full. The results of their calls are reported to the caller's request.
  */
 export class InnerRequests {
   #server: Server | undefined;
   #basePath = '';
-  /** By its socket, the state of the caller's request that one was made for. */
+  /** State of the caller's request, by the socket of the inner request. */
   readonly outer = new WeakMap<object, RequestState>();
 
-  /** Names the server that they go to. */
+  /** Sets the server that receives them. */
   attach(server: Server, basePath: string): void {
     this.#server = server;
     this.#basePath = basePath;
@@ -26,12 +26,12 @@ export class InnerRequests {
     return postLocally(this.#attached(), this.#below(request), (socket) => this.outer.set(socket, outer));
   }
 
-  /** Sends a request of its own right: it has its own line in the log, and what is booked for it is its own. */
+  /** Sends an independent request, with its own log line and its own memory accounting. */
   send(request: OwnRequest & Pick<LocalRequest, 'address'>): Promise<IncomingMessage> {
     return sendLocally(this.#attached(), this.#below(request));
   }
 
-  /** Plugins and routes know paths without the base path. */
+  /** Adds the base path: plugins and routes use paths without it. */
   #below<R extends { readonly path: string }>(request: R): R {
     return { ...request, path: this.#basePath + request.path };
   }
@@ -45,7 +45,7 @@ export class InnerRequests {
 interface LocalRequest {
   readonly path: string;
   readonly headers: http.OutgoingHttpHeaders;
-  /** The caller's address, as the server is to see it. */
+  /** Caller's address for the server. */
   readonly address: string;
   readonly body: string | Buffer;
   readonly signal: AbortSignal;
@@ -62,8 +62,9 @@ export function postLocally(
 }
 
 /**
- * Sends a request to a server of this process without a socket: all that HTTP requests pass (keys, limits, bodies, log, errors) holds for it.
- * `onSocket` gets the server's end of the connection. Node documents both ends: the server's `connection` event may be emitted with any Duplex, and a request may bring its own.
+ * Sends a request to a server of this process without a socket. All checks of HTTP requests apply (keys, limits, bodies, log,
+ * errors). `onSocket` gets the server's end of the connection. Node documents both ends: any Duplex may be emitted as a server's
+ * `connection` event, and a request may bring its own connection.
  */
 function sendLocally(
   server: Server,
@@ -78,29 +79,29 @@ function sendLocally(
     const near = connectTo(server, address, onSocket);
     const sent = http.request({ ...request, createConnection: () => near });
     sent.once('response', resolve);
-    // Also after the response: of a body that is no longer wanted nothing more is read.
+    // Also after the response: an unneeded body is not read further.
     sent.on('error', reject);
-    // A caller who leaves ends it by the signal; a server that wants no more of the body leaves the caller's request alone.
+    // A disconnecting caller ends it by the signal. A server that stops reading the body does not affect the caller's request.
     if (body instanceof Readable) body.pipe(sent);
     else sent.end(body);
   });
 }
 
-/** The near end of a connection to a server of this process. */
+/** Returns the client end of a connection to a server of this process. */
 function connectTo(server: Server, address: string, onSocket: (socket: Duplex) => void = () => {}): Duplex {
   const [near, far] = duplexPair();
   onSocket(far);
-  // Not every Node does so: a caller who leaves would not be missed on the other side.
+  // Some Node versions do not close the other end, which would then miss the disconnect of the caller.
   near.once('close', () => far.destroy());
   feedConnection(server, Object.assign(far, { remoteAddress: address }));
   return near;
 }
 
-/** What a response of these must not have a body for. */
+/** Statuses whose responses must not have a body. */
 const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
 
 /**
- * Makes a request to a server of this process without a socket, as `fetch` would make it from this machine; resolves with the head of the
+ * Sends a request to a server of this process without a socket, as `fetch` would from this machine; resolves with the head of the
  * response.
  */
 export async function injectRequest(server: Server, incoming: Request): Promise<Response> {
@@ -121,7 +122,7 @@ export async function injectRequest(server: Server, incoming: Request): Promise<
   return new Response(Readable.toWeb(response) as ReadableStream<Uint8Array>, { status, headers });
 }
 
-/** Gives a server a connection that needs no handshake any more, as Node documents for its `connection` event. */
+/** Passes a connection after its handshake to a server, as Node documents for its `connection` event. */
 export function feedConnection(server: Server, connection: Duplex): void {
   server.emit(server instanceof https.Server ? 'secureConnection' : 'connection', connection);
 }

@@ -35,7 +35,7 @@ import { type Form, formBytes, RequestBody, readForm } from './read-body.ts';
 import { RouteIndex } from './route-index.ts';
 import { MAX_HEADERS } from './server.ts';
 
-/** Socket errors of callers who left; Koa reports each closed tab as one. */
+/** Socket errors of disconnected callers; Koa reports one for each closed browser tab. */
 const CALLER_LEFT = new Set([
   'ERR_STREAM_PREMATURE_CLOSE',
   'ECONNRESET',
@@ -44,37 +44,37 @@ const CALLER_LEFT = new Set([
   'ECONNABORTED',
 ]);
 
-/** Of one answer. Koa sets eight for a body that is a stream; Node warns of a leak at eleven. */
+/** Per response. Koa adds eight for a stream body; Node warns of a leak at eleven. */
 const MAX_LISTENERS = 20;
 
-/** What proxies and parsers of URLs read differently: the path ends there for some, and is a slash for others. */
+/** Characters that proxies and URL parsers interpret differently: as the end of the path or as a slash. */
 const AMBIGUOUS = /^[^?]*[#\\]/;
 
 interface KoaDeps {
   readonly lifecycle: Lifecycle;
   readonly log: Log;
   readonly cors?: { readonly origins: readonly string[] };
-  /** How many proxies in front are believed about the caller's address. */
+  /** Number of trusted proxies in front, for the caller's address. */
   readonly trustProxy?: number;
-  /** The paths of the routes that monitors ask. */
+  /** Paths of monitoring routes. */
   readonly probes?: ReadonlySet<string>;
-  /** What errors end with, by path. */
+  /** Texts appended to errors, by path. */
   readonly errorNotes?: ReadonlyMap<string, ErrorNote>;
-  /** What dialects say of paths. */
+  /** Path rules of dialects. */
   readonly prefixes?: DialectPrefixes;
-  /** Which paths have more than one spelling; none unless set. */
+  /** Paths with several spellings; default: none. */
   readonly paths?: Paths;
-  /** Requests that the gateway makes to itself. */
+  /** Requests of the gateway to itself. */
   readonly inner?: InnerRequests;
-  /** Whether a parameter of a URL that may be a credential is one, where no dialect takes it as such. */
+  /** Returns whether a possible credential in a URL parameter is one, if no dialect accepts it. */
   readonly isUrlCredential?: (credential: UrlCredential) => boolean;
-  /** Runs at the end of each response, before all others who wait for it. */
+  /** Runs at the end of each response, before all other listeners. */
   readonly onClosed?: (() => void) | undefined;
-  /** The plugin of an error that nothing on its way noted as that plugin's own. */
+  /** Returns the plugin of an unattributed error. */
   readonly findOwner?: (error: unknown) => string | undefined;
 }
 
-/** The Koa application: request id, errors as JSON, then the given middleware in order. */
+/** Creates the Koa application: request id, errors as JSON, then the given middleware in order. */
 export function createKoa(middleware: readonly Koa.Middleware[], deps: KoaDeps): Koa {
   const { lifecycle, log, cors: crossOrigin = { origins: [] }, trustProxy = 0, inner, onClosed } = deps;
   const { probes, errorNotes, paths } = deps;
@@ -100,12 +100,12 @@ export function createKoa(middleware: readonly Koa.Middleware[], deps: KoaDeps):
     res.setHeader('request-id', requestId);
     if (lifecycle.draining) res.setHeader('connection', 'close');
     try {
-      // What is known of a path is noted before any middleware of plugins sees the request.
+      // Facts of the path are set before any plugin middleware runs.
       const path = normalisePath(ctx.path);
       const { dialect, lists, places, meant } = prefixes.rulesAt(path, ctx.headers);
       state.places = places;
       state.dialect = (lists.length > 0 ? dialectOfList(lists, ctx.headers) : undefined) ?? dialect;
-      // Who misspells the path needs the note too.
+      // Misspelled paths need the note too.
       state.errorNote = errorNotes?.get(path.toLowerCase());
       cutUrlCredentials(ctx, prefixes.queryNames, (each) => places.query.includes(each.name) || isUrlCredential(each));
       if (AMBIGUOUS.test(req.url ?? ''))
@@ -129,11 +129,14 @@ export function createKoa(middleware: readonly Koa.Middleware[], deps: KoaDeps):
   return app;
 }
 
-/** Koa writes the body after all middleware; what fails then (a body that is no JSON) it would answer in plain text. */
+/**
+ * Koa writes the body after all middleware, and reports errors in that step (such as a body that cannot be serialized) as plain
+ * text. This responds with JSON instead.
+ */
 function answerLateErrors(app: Koa, log: Log): void {
   const { onerror } = app.context;
   app.context.onerror = function (this: Koa.Context, error: Error) {
-    // Koa also calls it, with nothing, when an answer is over.
+    // Koa also calls it without an error at the end of a response.
     if (!(error instanceof Error) || this.headerSent || !this.writable) {
       onerror.call(this, error);
       return;
@@ -147,35 +150,35 @@ export interface RouterDeps extends Authentication {
   readonly routes: readonly Owned<Route>[];
   /** Compiles the routes' schemas. */
   readonly requests: RequestSchemas;
-  /** The tags that requests may name; none unless set. */
+  /** Tags that requests may name; default: none. */
   readonly tags?: TagRules;
   readonly lifecycle: Lifecycle;
   readonly maxBodyBytes: number;
-  /** The client format of a route, which its errors are written in; OpenAI's unless set. */
+  /** Returns the client format of a route's errors; default: OpenAI's. */
   readonly dialectOf?: (route: Route) => DialectDefinition | undefined;
-  /** Responds to requests that have an idempotency key, on routes that take one; the key is ignored unless set. */
+  /** Responds to requests with an idempotency key, on routes that support it. Default: the key is ignored. */
   readonly respondOnce?: RespondOnce | undefined;
-  /** Throws for callers whose large bodies are not to be read. */
+  /** Throws for callers whose large bodies must not be read. */
   readonly arrive?: ((principal: Principal) => void | Promise<void>) | undefined;
-  /** Counts requests to routes of operators; they are not limited unless set. */
+  /** Counts requests to operator routes; default: unlimited. */
   readonly countAdmin?: CountAdmin;
-  /** Told who was refused a route of operators. */
+  /** Receive rejected callers of operator routes. */
   readonly refusalWatchers?: readonly RefusalWatcher[];
-  /** The memory in flight, shared by every generation; one of its own unless set. */
+  /** Memory accounting shared by all generations; default: a new one. */
   readonly memory?: Memory;
-  /** Names the right path to those who ask for a wrong one. */
+  /** Suggests the right path for a wrong one. */
   readonly paths?: Paths;
 }
 
 type Handler = (ctx: Koa.Context) => Promise<void>;
 
-/** Makes one middleware of all routes; the first registered wins. Throws a PluginError for a route that cannot work. */
+/** Creates one middleware for all routes; the first registered wins. Throws a PluginError for an invalid route. */
 export function createRouter(deps: RouterDeps): Koa.Middleware {
   const router = new Router({ strict: true, sensitive: true });
   const compile = createRouteCompiler(deps.requests);
   const memory = deps.memory ?? createMemory();
   const index = new RouteIndex<Handler>();
-  /** Routes that only the router can match, with their place among all. */
+  /** Routes that need pattern matching, with their position among all. */
   const patterns: { readonly order: number; readonly method: string; readonly path: RegExp }[] = [];
   for (const [order, { owner, value: route }] of deps.routes.entries()) {
     const handle = createHandler(deps, memory, compile, owner, route);
@@ -184,7 +187,7 @@ export function createRouter(deps: RouterDeps): Koa.Middleware {
     if (!index.add(route.method, route.path, order, handler) && 'regexp' in layer && layer.regexp instanceof RegExp)
       patterns.push({ order, method: route.method, path: layer.regexp });
   }
-  /** Whether a route that stands before another one matches as well. */
+  /** Returns whether an earlier route matches as well. */
   const isBehind = (order: number, { method, path }: Koa.Context): boolean => {
     for (const pattern of patterns) {
       if (pattern.order > order) return false;
@@ -200,13 +203,13 @@ export function createRouter(deps: RouterDeps): Koa.Middleware {
       return found.handler(ctx);
     }
     return dispatch(ctx as RouterContext, async () => {
-      // A handler never calls next, so next means that no route matched.
+      // Handlers never call next, so next means that no route matched.
       throw unmatched(ctx as RouterContext, deps.paths);
     });
   };
 }
 
-/** Tells the watchers who is refused. */
+/** Reports rejected callers to the watchers. */
 function tellRefused(handle: Handler, watchers: RouterDeps['refusalWatchers'] = []): Handler {
   return (ctx) =>
     handle(ctx).catch((error: unknown) => {
@@ -217,7 +220,7 @@ function tellRefused(handle: Handler, watchers: RouterDeps['refusalWatchers'] = 
     });
 }
 
-/** What is done for a request to a route, in this order: its caller, the query, the body, the handler. */
+/** Handles a request to a route in this order: caller, query, body, handler. */
 function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, owner: string, route: Route): Handler {
   const validateBody = compile(owner, route, 'body');
   const validateQuery = compile(owner, route, 'query');
@@ -227,7 +230,7 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
   const maxBytes = route.form ? formBytes(route.form) : (route.maxBodyBytes ?? deps.maxBodyBytes);
   const label = `${route.method} ${route.path}`;
   const shape = dialect && shapeOf(dialect);
-  // Core itself handles the routes of dialects.
+  // Core handles the routes of dialects itself.
   const handle: Route['handler'] =
     owner === CORE || dialect ? route.handler : (ctx) => runOwned(owner, () => route.handler(ctx));
   return async (ctx) => {
@@ -235,7 +238,7 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
     state.route = label;
     if (owner !== CORE) state.plugin = owner;
     state.dialect = dialect ?? state.dialect;
-    // Its caller is not known yet, or need not be.
+    // The caller is unknown so far, or not needed.
     const hold = memory.book(`address ${state.ip}`);
     state.hold = hold;
     const body = new RequestBody(ctx.req, { maxBytes, hold, memory });
@@ -248,7 +251,7 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
       state.principal =
         TAG_HEADER in ctx.headers ? withRequestTags(principal, ctx.headers, deps.tags ?? {}, route) : principal;
     }
-    // Before the body takes time and memory; one that comes in chunks may be of any size.
+    // Before the body costs time and memory; a chunked body may have any size.
     if (principal && route.isIdempotent && deps.arrive && !(Number(ctx.headers['content-length']) <= LARGE_BYTES))
       await deps.arrive(principal);
     state.session = sessionOf(ctx.headers);
@@ -272,9 +275,9 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
       }
       const work = handle(ctx as RouteContext);
       if (work) await work;
-      // Koa would say 404 for a handler that forgot its response.
+      // Koa would respond with 404 if a handler sets no response.
       if (ctx.body === undefined && ctx.status === 404 && ctx.respond !== false && !ctx.headerSent)
-        throw new Error(`plugin "${owner}": ${label} answered nothing`);
+        throw new Error(`plugin "${owner}": the handler for ${label} did not set a response`);
     } finally {
       if (form) await form.remove();
     }
@@ -288,15 +291,15 @@ function takeForm(state: RequestState, form: Form, validate: ReturnType<CompileR
   state.files = deepFreeze(form.files);
 }
 
-/** A body with the model that the path names, where it does. */
+/** Returns the body with the model from the path, if any. */
 function withModel(body: unknown, { alias }: Pick<RequestState, 'alias'>): unknown {
   return alias?.model === undefined || !isObject(body) ? body : Object.freeze({ ...body, model: alias.model });
 }
 
-/** The header by which a request says what its calls are booked under: `team=search`, more with commas between or once more. */
+/** Header with the tags of a request's calls: `team=search`. Several are separated by commas or sent in repeated headers. */
 const TAG_HEADER = 'x-tollgate-tag';
 
-/** The caller with the tags that the request names behind its own; what it calls on the way carries them all. */
+/** Returns the caller with the request's tags after its own; all of its calls carry them. */
 function withRequestTags(
   principal: Principal,
   headers: IncomingHttpHeaders,
@@ -304,13 +307,13 @@ function withRequestTags(
   { auth, role }: Pick<Route, 'auth' | 'role'>,
 ): Principal {
   const sent = headers[TAG_HEADER];
-  // Routes that call no model book nothing.
+  // Routes without model calls book nothing.
   if (sent === undefined || role === 'admin' || !auth.includes('key')) return principal;
   const tags = readTags(String(sent), principal.tags ?? [], rules);
   return tags.length === 0 ? principal : Object.freeze({ ...principal, tags });
 }
 
-/** The tags of a header behind those of the key or token; throws a 400 for what may not be there. */
+/** Returns the tags of a header after those of the key or token; throws a 400 for invalid ones. */
 export function readTags(header: string, own: readonly string[], rules: TagRules): readonly string[] {
   const sent = header
     .split(',')
@@ -323,11 +326,11 @@ export function readTags(header: string, own: readonly string[], rules: TagRules
     if (reason !== undefined) throw wrongTag(reason);
     const name = tagName(tag);
     if (own.some((each) => tagName(each) === name))
-      throw wrongTag(`The tag "${name}" belongs to this key or token and cannot be chosen by a request; leave it out.`);
+      throw wrongTag(`The tag "${name}" is set by this key or token and cannot be set by a request. Remove it.`);
     if (tags.some((each) => tagName(each) === name))
-      throw wrongTag(`The tag "${name}" has two values; a call has one value of each tag.`);
+      throw wrongTag(`The tag "${name}" has two values. Send one value per tag.`);
     if (tags.length >= MAX_TAGS)
-      throw wrongTag(`A call carries at most ${MAX_TAGS} tags, those of its key or token included.`);
+      throw wrongTag(`A call can have at most ${MAX_TAGS} tags, including those of its key or token.`);
     tags.push(tag);
   }
   return Object.freeze(tags);
@@ -342,14 +345,14 @@ function assertQuery(validate: ValidateFunction, text: string): void {
   if (!validate(query)) throw wrong(validate, query, 'query');
 }
 
-/** The error for what a validator has just refused. */
+/** Returns the error for the last failure of a validator. */
 function wrong({ errors }: ValidateFunction, value: unknown, where?: 'query'): GatewayError {
   const [error] = errors ?? [];
   if (!error) throw new TypeError('a validator refuses with an error');
   return requestError(error, value, where);
 }
 
-/** The error for a request that no route takes: 405 when its path has other methods, else 404. */
+/** Returns the error for an unmatched request: 405 if its path has other methods, else 404. */
 function unmatched(ctx: RouterContext, paths: Paths | undefined): GatewayError {
   const sent = `${paths?.basePath ?? ''}${ctx.path}`;
   const path = sent.length > 200 ? `${sent.slice(0, 197)}…` : sent;
@@ -357,11 +360,11 @@ function unmatched(ctx: RouterContext, paths: Paths | undefined): GatewayError {
   const hint = paths?.hint(ctx.method, ctx.path, methods !== '');
   if (methods === '')
     return new GatewayError('unknown_url', `Unknown request URL: ${ctx.method} ${path}${hint ? `. ${hint}` : ''}`);
-  const message = `${path} does not take ${ctx.method}; it takes ${methods}.${hint ? ` ${hint}` : ''}`;
+  const message = `${path} does not support ${ctx.method}. Use ${methods}.${hint ? ` ${hint}` : ''}`;
   return new GatewayError('method_not_allowed', message, { headers: { allow: methods } });
 }
 
-/** Which origin a response is for, as its header says it: none for pages that are not allowed. */
+/** Returns the allowed origin for the response header; empty for other origins. */
 function originFor(ctx: Koa.Context, origins: readonly string[]): string {
   const origin = ctx.get('origin');
   if (origin !== '' && origins.includes('*')) return '*';
@@ -369,18 +372,18 @@ function originFor(ctx: Koa.Context, origins: readonly string[]): string {
 }
 
 /**
- * Cross-origin calls from web pages, for the origins of `server.cors.origins`. Requested headers are reflected, because
- * each SDK release brings new ones; errors carry the same headers, or a page could not read them. Credentials (cookies)
- * are never allowed: a key comes in a header, so a page may read every header of a response by the star, which holds for calls without cookies.
+ * Cross-origin calls of web pages, for the origins of `server.cors.origins`. Requested headers are reflected, because SDK releases
+ * add new ones. Errors carry the same headers, so that pages can read them. Credentials (cookies) are never allowed: a key comes in
+ * a header. A page may therefore read every response header by the wildcard, which applies to calls without cookies.
  */
 function createCors(origins: readonly string[]): Koa.Middleware {
   return cors({
     origin: (ctx) => originFor(ctx, origins),
     allowMethods: 'GET, POST, DELETE, OPTIONS',
     exposeHeaders: '*',
-    // How long a browser remembers a preflight, in seconds.
+    // Cache time of a preflight in browsers, in seconds.
     maxAge: 600,
-    // Ours stay on an error; the library would write them to the error, which may be frozen.
+    // Our headers stay on an error; the library would write them to the error object, which may be frozen.
     keepHeadersOnError: false,
   });
 }

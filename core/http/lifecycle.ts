@@ -11,24 +11,24 @@ import type { Hold } from './memory.ts';
 
 export type Phase = 'starting' | 'ready' | 'draining' | 'closed';
 
-/** Where a server's connections come from: its own port, or another process that has the port. */
+/** Source of a server's connections: its own port, or another process that owns the port. */
 export interface Listener {
-  /** Listens, and answers the port that was bound. Rejects when the port is taken or not allowed. */
+  /** Listens and returns the bound port. Rejects if the port is in use or forbidden. */
   listen(server: Server, host: string, port: number): Promise<number>;
-  /** Takes no further connection; resolves when the last one is closed. */
+  /** Stops accepting connections; resolves when the last one is closed. */
   close(server: Server): Promise<void>;
 }
 
-/** Longest turn of the event loop after which few connections can wait to be accepted. */
+/** Duration of an event loop turn below which few connections wait to be accepted. */
 const QUIET_MS = 1;
 
-/** Turns of the event loop before a port is closed on a busy process all the same. */
+/** Maximum turns of the event loop before the port is closed on a busy process. */
 const MAX_TURNS = 100;
 
 /**
- * Closes the port and resolves when the last connection is closed. Connections that wait to be accepted are reset, so the port is closed
- * right after a short turn of the event loop, which has accepted all. Idle connections stay open: Node's HTTP server would close them, and
- * with them a request that is on its way.
+ * Closes the port and resolves when the last connection is closed. Connections waiting to be accepted are reset, so the port is
+ * closed right after a short turn of the event loop, which has accepted them all. Idle connections stay open: Node's HTTP server
+ * would close them, with any request in transit.
  */
 export async function closeOwnPort(server: Server): Promise<void> {
   for (let turn = 0; turn < MAX_TURNS; turn += 1) {
@@ -37,35 +37,35 @@ export async function closeOwnPort(server: Server): Promise<void> {
     if (turn > 0 && performance.now() - began < QUIET_MS) break;
   }
   await new Promise<void>((resolve) => void net.Server.prototype.close.call(server, () => resolve()));
-  // Ends the timer that looks for slow requests.
+  // Stops the timer that checks for slow requests.
   server.close();
 }
 
 interface DrainOptions {
-  /** Between being not ready and closing the listener, for load balancers to notice: connections are taken meanwhile. */
+  /** Delay between being not ready and closing the listener, for load balancers; connections are still accepted. */
   readonly delayMs: number;
-  /** How long running requests may go on. */
+  /** Time limit for running requests. */
   readonly deadlineMs: number;
-  /** What the server does not close itself. */
+  /** Sockets that the server does not close itself. */
   readonly sockets?: readonly { drain(): void; close?(): void }[];
   readonly listener?: Pick<Listener, 'close'>;
 }
 
 /**
- * How long a connection stays open without a request while draining. A proxy that meets a closed port in this time sends nothing more;
- * a connection that is closed at once can lose a request that is on its way. Not longer than the delay before the port is closed.
+ * Lifetime of idle connections while draining. A proxy that finds the port closed in this time sends no more requests. An immediate
+ * close could lose a request in transit. At most the delay before the port is closed.
  */
 const IDLE_MS = 1000;
 
-/** How often idle connections are closed where the drain has no delay. */
+/** Interval of closing idle connections in a drain without delay. */
 const SWEEP_MS = 100;
 
-/** After the deadline: how long error frames may take to leave before the sockets are cut. */
+/** Time after the deadline for sending error frames, before sockets are destroyed. */
 const GRACE_MS = 1000;
 
 /**
- * Closes connections without a request. After a delay this happens once, for those that were idle before the drain began: Node closes the
- * others by its timeout. Without a delay nobody has to notice the drain, and all are closed as soon as they are idle.
+ * Closes idle connections. With a delay, this runs once, for connections that were idle before the drain; Node closes the others by
+ * its timeout. Without a delay, no load balancer needs to notice the drain, and each connection is closed once idle.
  */
 function closeIdle(server: Server, delayMs: number): NodeJS.Timeout {
   const close = (): void => server.closeIdleConnections();
@@ -74,7 +74,7 @@ function closeIdle(server: Server, delayMs: number): NodeJS.Timeout {
   return setInterval(close, SWEEP_MS);
 }
 
-/** A response that goes on, and the signal that ends it. */
+/** Running response, and the signal that aborts it. */
 class RunningResponse implements Linked<RunningResponse> {
   previous: RunningResponse | undefined = undefined;
   next: RunningResponse | undefined = undefined;
@@ -82,18 +82,21 @@ class RunningResponse implements Linked<RunningResponse> {
   readonly controller = new AbortController();
 }
 
-/** Where a gateway is in its life, and the signals that end its running calls. */
+/** Lifecycle state of a gateway, and the signals that abort its running calls. */
 export class Lifecycle {
   phase: Phase = 'starting';
-  /** Whether it drains, or has. */
+  /** True during and after a drain. */
   draining = false;
   readonly #running = new LinkedList<RunningResponse>();
-  /** Those that a drain does not wait for. */
+  /** Responses that a drain does not wait for. */
   readonly #endless = new LinkedList<RunningResponse>();
   #expired = false;
   #drained: Promise<void> | undefined;
 
-  /** A signal that fires when the caller hangs up before the end of the response, or at the drain's deadline; of an endless one when it begins. */
+  /**
+   * Returns a signal that fires if the caller disconnects before the end of the response, or at the drain's deadline. For an
+   * endless response it fires at the start of the drain.
+   */
   abortSignal(response: ServerResponse, { onClosed }: Pick<RequestState, 'onClosed'>, isEndless = false): AbortSignal {
     const running = new RunningResponse();
     const { controller } = running;
@@ -108,7 +111,7 @@ export class Lifecycle {
     return controller.signal;
   }
 
-  /** Not ready at once; running requests finish or are ended at the deadline; resolves when the last socket is closed. */
+  /** Becomes not ready at once. Running requests finish or are aborted at the deadline. Resolves when the last socket is closed. */
   drain(server: Server, options: DrainOptions): Promise<void> {
     this.#drained ??= this.#drain(server, options);
     return this.#drained;
@@ -120,7 +123,7 @@ export class Lifecycle {
     this.draining = true;
     for (const { controller } of this.#endless.toArray()) controller.abort(SHUTDOWN);
     if (delayMs > 0) {
-      // For connections whose response had no `connection: close`, because it began before.
+      // For connections whose response started before the drain and had no `connection: close`.
       server.keepAliveTimeout = Math.min(IDLE_MS, delayMs);
       await new Promise((resolve) => setTimeout(resolve, delayMs));
     }
@@ -146,12 +149,12 @@ export class Lifecycle {
   }
 }
 
-/** How often the caller of a response that may go on for ever is looked at again. */
+/** Interval of checking the caller of an endless response. */
 const RECHECK_MS = 2000;
 
 /**
- * The signal of a response that may go on for ever, which fires too, with the error, when its caller would not be let in any more: a key that
- * was revoked or has fewer rights, a session that ended, a person who was blocked.
+ * Returns the signal of an endless response. It also fires, with the error, when its caller loses access: a revoked or restricted
+ * key, an expired session, a blocked user.
  */
 export function endWithCaller(
   { onClosed }: Pick<RequestState, 'onClosed'>,
@@ -163,7 +166,7 @@ export function endWithCaller(
     try {
       await authenticate();
     } catch (error) {
-      // A store that does not answer says nothing about the caller.
+      // An unavailable store says nothing about the caller.
       if (isGatewayError(error) && (error.status === 401 || error.status === 403)) refused.abort(error);
     }
   };
@@ -173,50 +176,55 @@ export function endWithCaller(
   return AbortSignal.any([signal, refused.signal]);
 }
 
-/** What core keeps of a request in Koa's `ctx.state`: routes see it as `RouteState`, the access log reads the rest. */
+/** Core's data of a request in Koa's `ctx.state`: routes see it as `RouteState`, the access log reads the rest. */
 export class RequestState {
   readonly requestId: string;
-  /** The caller's address. */
+  /** Caller's address. */
   readonly ip: string;
-  /** The state of the caller's request, for one that the gateway makes to itself in place of that: it has no line in the log of its own. */
+  /**
+   * State of the caller's request, if the gateway sent this one to itself on its behalf. Such a request has no log line of its own.
+   */
   readonly outer: RequestState | undefined;
-  /** Whether the request is for a monitor's route (`isProbe`); known before any middleware. */
+  /** True for a monitoring route (`isProbe`); set before any middleware. */
   isProbe: boolean;
-  /** Where the path's dialect has credentials; known before any middleware. */
+  /** Credential locations of the path's dialect; set before any middleware. */
   places: CredentialPlaces | undefined;
-  /** The path as it was sent, and the model that it names, for one that stands for another path. */
+  /** For an aliased path: the path as sent, and the model that it names. */
   alias: { readonly path: string; readonly model: string | undefined } | undefined;
   /** Method and path of the route, as registered. */
   route: string | undefined;
-  /** The plugin whose route it is. */
+  /** Plugin of the route. */
   plugin: string | undefined;
-  /** The client format that errors are written in; OpenAI's unless set. */
+  /** Client format of errors; default: OpenAI's. */
   dialect: DialectDefinition | undefined;
-  /** What every error at this path ends with; known before any middleware. */
+  /** Text appended to every error at this path; set before any middleware. */
   errorNote: ErrorNote | undefined;
   principal: Principal | undefined;
-  /** What the caller named its session. */
+  /** Session name from the caller. */
   session: string | undefined;
-  /** The trace that it belongs to. */
+  /** Trace of the request. */
   trace: TraceContext | undefined;
   body: unknown;
   files: readonly UploadedFile[] | undefined;
-  /** The memory that is booked for it, until its response is over. */
+  /** Memory reserved for it until its response ends. */
   hold: Hold | undefined;
-  /** Fires when the caller hangs up or the gateway drains. Set once a route was found and its caller let in. */
+  /** Fires when the caller disconnects or the gateway drains. Set once a route was found and its caller authenticated. */
   signal: AbortSignal | undefined;
-  /** The error that was answered. */
+  /** Error of the response. */
   error: GatewayError | undefined;
-  /** What the calls made for this request came to. */
+  /** Results of the calls for this request. */
   outcomes: { readonly call: Call; readonly outcome: Outcome }[] | undefined;
   /** Sends requests to the gateway itself. */
   inner: { send(request: OwnRequest & { readonly address: string }): Promise<IncomingMessage> } | undefined;
-  /** Whether all middleware has run. */
+  /** True after all middleware has run. */
   isServed = false;
   readonly onOutcome: (call: Call, outcome: Outcome) => void;
-  /** Runs this at the end of the response, after those that were given before; at once where that has been. */
+  /** Adds a listener for the end of the response, after earlier ones; runs it at once if the response has ended. */
   readonly onClosed: (listener: () => void) => void;
-  /** For the end of the response: runs all who wait for it. What one throws is an uncaught error, as of any listener, and does not keep the others. */
+  /**
+   * Runs all listeners for the end of the response. A throw is an uncaught error, as in any listener, and does not affect the
+   * others.
+   */
   readonly close: () => void;
 
   constructor(requestId: string, ip: string, outer?: RequestState) {
@@ -246,7 +254,7 @@ export class RequestState {
           });
         }
       this.hold?.release();
-      // After those who have a listener of their own.
+      // Runs after direct listeners of the response.
       if (this.isServed) process.nextTick(release, this);
     };
   }
@@ -258,8 +266,8 @@ export class RequestState {
 }
 
 /**
- * Lets go of what is large. What Node and Koa keep of a request can outlive it by some rounds of the garbage collector,
- * and all that hangs on it: bodies and calls that grow old are a tenth of the gateway's time.
+ * Releases large objects. Node and Koa may retain a request for several garbage collections, with everything it refers to. Promoted
+ * bodies and calls cost a tenth of the gateway's time.
  */
 function release(state: RequestState): void {
   state.body = undefined;
@@ -268,8 +276,8 @@ function release(state: RequestState): void {
 }
 
 /**
- * A path as clients' SDKs mean it: double slashes are one, a slash at the end is none, `%3A` is a colon, and the `/v1` that SDKs put after
- * the provider segment is dropped (`/api/core/openai/v1/models` is `/api/core/openai/models`).
+ * Normalizes a path of clients' SDKs: double slashes become one, a trailing slash is removed, and `%3A` becomes a colon. The `/v1`
+ * that SDKs append to the provider segment is dropped (`/api/core/openai/v1/models` is `/api/core/openai/models`).
  */
 export function normalisePath(path: string): string {
   const plain = path.includes('%3') ? path.replace(/%3a/gi, ':') : path;
@@ -281,8 +289,8 @@ export function normalisePath(path: string): string {
 const PROVIDER_V1 = /^(\/api\/core\/[^/]+)\/v1\//;
 
 /**
- * The caller's address: the socket's, or, behind `hops` proxies that are trusted, the entry of `x-forwarded-for` that the
- * outermost of them wrote. What a caller put into that header itself is never taken for its address.
+ * Returns the caller's address: the socket's, or, behind `hops` trusted proxies, the entry of `x-forwarded-for` that the outermost
+ * proxy wrote. Entries written by the caller are never used.
  */
 export function clientAddress(request: IncomingMessage, hops: number): string {
   const own = request.socket.remoteAddress ?? '';
@@ -295,5 +303,5 @@ export function clientAddress(request: IncomingMessage, hops: number): string {
   return chain.at(-hops) ?? chain[0] ?? own;
 }
 
-/** IPv4, or IPv6 with or without brackets; nothing else gets into a log. */
+/** IPv4, or IPv6 with or without brackets; other values are not logged. */
 const ADDRESS = /^[0-9a-fA-F.:[\]]{2,45}$/;

@@ -7,97 +7,101 @@ import { type Linked, LinkedList } from '../../contract/linked-list.ts';
 import type { Hold as CallerHold, RateWatch } from '../../contract/route.ts';
 import { maxEntries } from '../../contract/units.ts';
 
-/** How fast the bytes of a body or message must come: so many in each span of time until it is complete. */
+/** Minimum rate of a body or message: bytes per period until it is complete. */
 export interface LeastRate {
   readonly bytes: number;
   readonly everyMs: number;
 }
 
-/** The bounds of the memory in flight; `docs/security.md` lists them. */
+/** Limits of the memory in flight; documented in `docs/security.md`. */
 export interface MemoryLimits {
-  /** Bytes of heap that everything in flight may need together. */
+  /** Heap limit in bytes for everything in flight. */
   readonly bytes: number;
-  /** The part of it that only small holds may use, once the rest is full. */
+  /** Part reserved for small holds once the rest is full. */
   readonly floorBytes: number;
-  /** The largest hold that may use that part. */
+  /** Maximum size of a small hold. */
   readonly smallBytes: number;
   readonly leastRate: LeastRate;
 }
 
-/** A hold of a request, whose owner is known later than its first bytes. */
+/** Hold of a request, whose owner is known after its first bytes. */
 export interface Hold extends CallerHold {
-  /** Whose it is. */
+  /** Owner of the hold. */
   readonly owner: string;
-  /** Throws `request_too_large` for what will not fit even when there is nothing else; books nothing. */
+  /** Throws `request_too_large` if the size exceeds an empty pool; reserves nothing. */
   announce(heapBytes: number): void;
   /**
-   * Books what is held under another owner from now on; throws as {@link grow} does. Answers what the request waits for where its owner
-   * has so many at once that others would wait for them.
+   * Moves the hold to another owner; throws as {@link grow} does. If the owner has many concurrent requests, returns a promise that
+   * the request waits for, in the interest of other owners.
    */
   assign(owner: string): Promise<void> | undefined;
 }
 
-/** The memory in flight of one process: bodies as their bytes come, messages of websockets, what they keep. */
+/** Memory in flight of one process: arriving bodies, websocket messages, and stored data. */
 export interface Memory {
-  /** Opens a hold of an owner, of no bytes unless given; throws as {@link Hold.grow} does. */
+  /** Opens a hold of an owner; default: 0 bytes. Throws as {@link Hold.grow} does. */
   book(owner: string, heapBytes?: number): Hold;
-  /** Takes a place in the line of an owner, as each of its requests does; answers what a message of a websocket waits for. */
+  /**
+   * Takes a place in the queue of an owner, as each of its requests does; returns the promise that a websocket message waits for.
+   */
   join(owner: string): Promise<void> | undefined;
-  /** Starts to watch how fast bytes come; `onSlow` gets the error that ends the request, once. */
+  /** Watches the rate of incoming bytes; `onSlow` receives the error that ends the request, once. */
   readonly watchRate: (onSlow: (error: GatewayError) => void) => RateWatch;
   /**
-   * Waits, with a body of so many bytes, until its owner may have it parsed; undefined for one that need not wait. Rejects with
-   * `rate_limited` where the owner has so much waiting that it would take too long.
+   * Waits until a body of this size may be parsed; undefined if it need not wait. Rejects with `rate_limited` if the owner's queue
+   * would take too long.
    */
   turn(bytes: number, of?: Pick<Hold, 'owner'>): Promise<void> | undefined;
 }
 
-/** Bytes of heap for one byte of a body: its text, what is parsed from that, and what is sent on. Measured: 2 to 3. */
+/** Bytes of heap per byte of a body: its text, its parsed value and the forwarded copy. Measured: 2 to 3. */
 export const HEAP_PER_BYTE = 3;
 
-/** The part of the heap that may be in flight. */
+/** Share of the heap for memory in flight. */
 const HEAP_SHARE = 1 / 4;
-/** The part of that which is kept for small holds. */
+/** Share of that for small holds. */
 const FLOOR_SHARE = 1 / 8;
 const SMALL_BYTES = 256 * 1024;
-/** Slower than any network that a person would call working; a sender that stops is gone after two of these spans at most. */
+/** Below the rate of any usable network. A stalled sender is disconnected after two periods at most. */
 const LEAST_RATE: LeastRate = Object.freeze({ bytes: 5000, everyMs: 10_000 });
 
 /**
- * How many times what is left free one owner may hold: two thirds of all while it is alone, less while others need it. So each
- * owner, however greedy, leaves something for the next.
+ * Maximum ratio of an owner's holds to the free memory: two thirds of the total for a single owner, less under contention. Every
+ * owner thus leaves memory for the next.
  */
 const HELD_PER_FREE = 2;
 
-/** Bodies over this are large: not read for a caller whose limits are known to be used up, and what they took is measured. */
+/** Bodies over this size are large. They are not read for callers over their limits, and their parse time is measured. */
 export const LARGE_BYTES = 128 * 1024;
 /**
- * Bodies over this are parsed one in each turn of the event loop, so that others are answered in between. Up to here a body takes less
- * time than a turn of its own would cost the calls around it: 0.2 ms for a chat, 2 ms for the worst.
+ * Bodies over this size are parsed one per turn of the event loop, so that other requests run in between. Smaller bodies take less
+ * time than an extra turn would cost other calls: 0.2 ms for a chat, at most 2 ms.
  */
 export const QUEUED_BYTES = 64 * 1024;
-/** How long the bodies of an owner rest after each while others have requests too: its bytes at this rate (4 MB a second). */
+/**
+ * Rate of an owner's bodies while others have requests: each body is followed by a pause of its bytes at this rate (4 MB a second).
+ */
 const BYTES_PER_MS = 4000;
-/** After a large one also a multiple of what it took, so that others have three quarters of the time. */
+/** After a large body, the pause is at least this multiple of its parse time, so that others get three quarters of the time. */
 const REST = 3;
-/** So many requests of an owner go on in one turn of the event loop while others have requests too; more of them wait in line. */
+/** Requests of an owner that start per turn of the event loop while others have requests; more of them wait in a queue. */
 const AT_ONCE = 2;
-/** How long others count as being there after they had a request. */
+/** Time for which other owners count as active after a request. */
 const OTHERS_MS = 10_000;
-/** The most owners that are counted. */
+/** Maximum number of tracked owners. */
 const MAX_OWNERS = 10_000;
 
-/** The longest rest: that after the largest body of `server.bodyLimit` as it is by default. */
+/** Maximum pause: that after the largest body under the default `server.bodyLimit`. */
 const LONGEST_REST_MS = 10_000;
-/** What would wait longer than this behind other bodies of its owner is refused. */
+/** Requests that would wait longer behind other bodies of their owner are rejected. */
 const LONGEST_WAIT_MS = 5000;
 
-/** The owner of what a caller's requests need: the account, however many users and keys it has. */
+/** Returns the owner of a caller's memory: the account, for any number of users and keys. */
 export function ownerOf({ account }: Pick<Principal, 'account'>): string {
   return `account ${account}`;
 }
 
-/** Makes the memory of one process; its size follows from Node's `--max-old-space-size`. */
+/** Creates the memory accounting of one process; its size derives from Node's `--max-old-space-size`. */
 export function createMemory(limits: Partial<MemoryLimits> = {}): Memory {
   const { bytes = getHeapStatistics().heap_size_limit * HEAP_SHARE, leastRate = LEAST_RATE } = limits;
   const { floorBytes = bytes * FLOOR_SHARE, smallBytes = SMALL_BYTES } = limits;
@@ -176,7 +180,7 @@ class RequestHold implements Hold {
     const { general, floor, smallBytes } = this.#shared;
     this.#pool.add(this.#owner, -this.#bytes);
     try {
-      // What becomes smaller stays where it is, however full that is.
+      // A smaller reservation always fits.
       if (next > this.#bytes || owner !== this.#owner) {
         if (general.fits(owner, next)) this.#pool = general;
         else if (next <= smallBytes && floor.fits(owner, next)) this.#pool = floor;
@@ -190,30 +194,30 @@ class RequestHold implements Hold {
   }
 }
 
-/** What is known of whether an owner has others beside it. */
+/** Cached answer whether an owner has concurrent others. */
 interface Beside {
-  /** What {@link hasOthers} counted last. */
+  /** Last count of {@link hasOthers}. */
   changes: number;
 }
 
 const countChanges = (pools: readonly Pool[]): number => pools.reduce((sum, { changes }) => sum + changes, 0);
 
-/** Whether others have requests, or had some since this was asked last. */
+/** Returns whether others have requests, or had some since the last check. */
 function hasOthers(pools: readonly Pool[], owner: string, beside: Beside): boolean {
   const before = beside.changes;
   beside.changes = countChanges(pools);
   return beside.changes !== before || pools.some((pool) => pool.hasOthers(owner));
 }
 
-/** The requests of an owner that wait until some before them have gone on. */
+/** Requests of an owner that wait for earlier ones to start. */
 interface Line extends Beside {
   readonly waiting: (() => void)[];
   othersUntilMs: number;
 }
 
 /**
- * Makes what requests of an owner wait for that are many at once: in each turn of the event loop a few of each owner go on, where others
- * have requests. `came` counts those of each owner since it was looked for others last.
+ * Creates the queues of owners with many concurrent requests: each turn of the event loop starts a few of each owner, if others
+ * have requests. `came` counts the requests of each owner since the last check for others.
  */
 function createLines(
   pools: readonly Pool[],
@@ -248,19 +252,19 @@ function createLines(
   };
 }
 
-/** The bodies of an owner that wait or rest. */
+/** Bodies of an owner that wait or pause. */
 interface Queue extends Beside {
-  /** When the next one may be parsed. */
+  /** Resolves when the next one may be parsed. */
   free: Promise<void>;
-  /** Of all that wait or rest. */
+  /** Total bytes of waiting and pausing bodies. */
   bytes: number;
 }
 
-/** Makes what queued bodies wait for: one in each turn of the event loop, and those of an owner rest in between where there are others. */
+/** Creates the parse queue: one body per turn of the event loop, and pauses between the bodies of one owner if there are others. */
 function createTurns(pools: readonly Pool[]): Memory['turn'] {
   let lastTurn: Promise<void> = Promise.resolve();
   const queues = new Map<string, Queue>();
-  /** Rests from the body that is parsed in this turn. */
+  /** Pauses after the body that is parsed in this turn. */
   async function rest(owner: string, queue: Queue, bytes: number): Promise<void> {
     const beganMs = performance.now();
     await nextTurn();
@@ -288,16 +292,16 @@ function createTurns(pools: readonly Pool[]): Memory['turn'] {
   };
 }
 
-/** Bytes that owners share. */
+/** Bytes shared by owners. */
 class Pool {
-  /** The most that one owner may hold while it is alone. */
+  /** Limit of a single owner without others. */
   readonly largest: number;
   readonly #limit: number;
-  /** How often an owner came after another one. */
+  /** Number of times that an owner followed a different one. */
   changes = 0;
-  /** Bytes of each owner. An owner without any stays for its next request, as far as there is room. */
+  /** Bytes of each owner. Idle owners stay for their next request, if there is room. */
   readonly #byOwner = new Map<string, number>();
-  /** Owners that hold something. */
+  /** Number of owners with holds. */
   #owners = 0;
   #newest = '';
   #used = 0;
@@ -334,7 +338,7 @@ class Pool {
     for (const [owner, bytes] of this.#byOwner) if (bytes === 0) this.#byOwner.delete(owner);
   }
 
-  /** Why so many bytes do not fit: too large also in an empty pool, too many of this owner, or too many of others. */
+  /** Returns the error for bytes that do not fit: larger than an empty pool, too much of this owner, or too much of others. */
   refusal(owner: string, bytes: number): GatewayError {
     if (bytes > this.largest) return new GatewayError('request_too_large', TOO_LARGE);
     const ofOthers = this.#used - (this.#byOwner.get(owner) ?? 0);
@@ -345,23 +349,20 @@ class Pool {
   }
 }
 
-const TOO_LARGE = 'This needs more memory than the gateway gives to one request. Send a smaller body.';
-const OWN_SHARE =
-  'The requests of this account that are under way take all the memory that one account may have. Wait until some of them are over.';
-const TOO_MUCH_WAITS =
-  'Large bodies of this account wait for their turn already, and others have requests too. Wait until some of them are over.';
-const NO_ROOM =
-  'The requests that are under way take all the memory that the gateway has for them. Try again in a moment.';
+const TOO_LARGE = 'The request exceeds the memory limit of one request. Send a smaller body.';
+const OWN_SHARE = 'The running requests of this account reached its memory limit. Wait until some of them end.';
+const TOO_MUCH_WAITS = 'Large bodies of this account are already waiting. Wait until some of them end.';
+const NO_ROOM = 'The running requests reached the memory limit of the gateway. Try again in a moment.';
 
-/** A timer may fire a little before the time that `performance.now()` says. */
+/** A timer may fire slightly before the time of `performance.now()`. */
 const TOLERANCE_MS = 1;
 
-/** A body whose rate is watched. */
+/** Body with a watched rate. */
 class WatchedBody implements Linked<WatchedBody>, RateWatch {
   previous: WatchedBody | undefined = undefined;
   next: WatchedBody | undefined = undefined;
   isLinked = false;
-  /** Since it was judged last. */
+  /** Bytes since the last check. */
   bytes = 0;
   untilMs: number;
   readonly onSlow: (error: GatewayError) => void;
@@ -383,11 +384,11 @@ class WatchedBody implements Linked<WatchedBody>, RateWatch {
   }
 }
 
-/** Makes what watches bodies: all have the same time, so one timer, for the one that is judged next, serves them all. */
+/** Creates the rate watcher. All bodies have the same period, so one timer serves them all. */
 function createRateWatcher({ bytes, everyMs }: LeastRate): Memory['watchRate'] {
   const watched = new LinkedList<WatchedBody>();
   let isWaiting = false;
-  // Bytes that waited while this process was busy are read after the timers, and before an immediate.
+  // Bytes that arrived while this process was busy are read after the timers and before an immediate.
   const wait = (ms: number): void => {
     isWaiting = true;
     setTimeout(() => setImmediate(judge), ms).unref();

@@ -4,29 +4,29 @@ import { GatewayError } from '../../contract/errors.ts';
 import type { Route } from '../../contract/route.ts';
 import { hasScope } from '../../contract/scopes.ts';
 
-/** What operators may do on their routes, and how often. */
+/** Scopes and rate limits of operator routes. */
 
-/** Throws for a caller who may not do what needs a scope. */
+/** Throws for a caller without the required scope. */
 export function refuseLacking(principal: Principal, scope: Route['scope'], isForOperators: boolean): void {
   if (hasScope(principal, scope)) return;
   const needed = scope === undefined ? 'the role "admin"' : scope === 'any' ? 'a role' : `the scope "${scope}"`;
-  const whom = isForOperators ? 'This route is for operators: it' : 'A key of operators';
+  const whom = isForOperators ? 'This route is for operators. It' : 'A key of operators';
   throw new GatewayError(
     'permission_denied',
-    `${whom} needs ${needed}, which this ${principal.credential} lacks. Ask an admin for one that has it: "tollgate keys create" takes --scope and --role.`,
+    `${whom} needs ${needed}, which this ${principal.credential} lacks. Ask an admin for a key with it ("tollgate keys create" with --scope or --role).`,
     { refusedBy: needed },
   );
 }
 
-/** How many requests a minute an operator may send to the routes of operators, by process. */
+/** Requests per minute of an operator to operator routes, per process. */
 const ADMIN_RPM = 600;
 const MINUTE_MS = 60_000;
 const MAX_OPERATORS = 10_000;
 
-/** Counts a request to a route of operators; throws `rate_limited` for one too many. */
+/** Counts a request to an operator route; throws `rate_limited` over the limit. */
 export type CountAdmin = (principal: Principal) => void;
 
-/** Counts in this process: operators look at targets also while the store is down. */
+/** Counts in this process: operators need target states even if the store is down. */
 export function createAdminRate(): CountAdmin {
   const windows = new LRUCache<string, { readonly until: number; sent: number }>({ max: MAX_OPERATORS });
   return ({ userId, keyId }) => {
@@ -38,7 +38,7 @@ export function createAdminRate(): CountAdmin {
     if (window.sent >= ADMIN_RPM)
       throw new GatewayError(
         'rate_limited',
-        `An operator may send ${ADMIN_RPM} requests a minute to the admin API. Try again later, or ask for larger pages.`,
+        `Limit of ${ADMIN_RPM} admin API requests per minute and operator reached. Try again later, or use larger pages.`,
         { retryAfterMs: window.until - now },
       );
     window.sent += 1;

@@ -3,32 +3,33 @@ import type { Route } from '../../contract/plugin.ts';
 import { openApiPath } from '../../openapi/document.ts';
 import { normalisePath } from './lifecycle.ts';
 
-/** What is known of paths that are not those of routes. */
+/** Matching of paths that differ from those of routes. */
 export interface Paths {
   /**
-   * Whether all routes that a path may mean call or list models. Their paths are taken as {@link normalisePath} has them, without a
-   * redirect, on which clients lose their key or body; all other routes have one spelling, so that rules of a proxy hold for them.
+   * Returns whether all routes that a path may mean call or list models. Their paths are normalized by {@link normalisePath}
+   * without a redirect, on which clients lose their key or body. All other routes have one spelling, so that proxy rules apply to
+   * them.
    */
   isForModels(path: string): boolean;
-  /** Whether a route has the path, by whichever method. */
+  /** Returns whether a route has the path, with any method. */
   isKnown(path: string): boolean;
-  /** The sentence that names the right path; undefined where no route is near. It repeats nothing of the request. */
+  /** Returns a sentence with the right path; undefined if no route is similar. It quotes nothing of the request. */
   hint(method: string, path: string, isKnown: boolean): string | undefined;
-  /** What paths begin with for clients; empty where they do not. */
+  /** Path prefix for clients; empty for none. */
   readonly basePath: string;
 }
 
-/** Where no sentence names a path that is not an operator's already. */
+/** Prefix of operator routes, which are suggested only for paths with this prefix. */
 const OF_OPERATORS = '/api/core/admin/';
 
-/** Longer paths are no mistakes of a base URL, and looking for them costs time. */
+/** Longer paths are not mistakes of a base URL, and searching them costs time. */
 const MAX_LENGTH = 200;
 const MAX_PARTS = 10;
 
-/** The part of a route's path that may stand in a base URL. */
+/** Part of a route's path that may be in a base URL. */
 const BASE = /^\/(?:api\/core\/:\w+|[^/]+)/;
 
-/** Lays out the paths of all routes without regard to case. */
+/** Compiles the paths of all routes, ignoring case. */
 export function createPaths(routes: readonly Route[], callsModels: (route: Route) => boolean, basePath = ''): Paths {
   const all = new Router();
   const models = new Router();
@@ -45,13 +46,13 @@ export function createPaths(routes: readonly Route[], callsModels: (route: Route
       if (!base.includes(':')) bases.add(base);
     } else exact.add(path);
   }
-  /** The first route that may be named, by method or, without one, by its path alone. */
+  /** Finds the first route that may be suggested, by path and optionally by method. */
   const find = (router: Router, path: string, method: string | undefined): string | undefined => {
     const matched = router.match(path, method ?? '');
     const layer = (method === undefined ? matched.path : matched.pathAndMethod).find((each) => !hidden.has(each.path));
     return layer && String(layer.path);
   };
-  /** The route that the end of a path means, below whichever base. */
+  /** Finds the route that matches the end of a path, below any base. */
   const findEnd = (path: string, method: string | undefined): string | undefined => {
     const [, ...parts] = path.split('/');
     if (parts.length > MAX_PARTS) return undefined;
@@ -88,7 +89,7 @@ export function createPaths(routes: readonly Route[], callsModels: (route: Route
 
 function nothing(): void {}
 
-/** Some clients add `/v1` to their base URL, others have it in there. */
+/** Describes the base URL: some clients append `/v1`, others expect it to be included. */
 function sayBase(path: string, basePath: string): string {
   const base = openApiPath(BASE.exec(path)?.[0] ?? '');
   const gateway = `{gateway}${basePath}`;

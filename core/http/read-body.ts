@@ -13,49 +13,52 @@ import { HEAP_PER_BYTE, type Hold, type Memory, QUEUED_BYTES } from './memory.ts
 
 interface BodyOptions {
   readonly maxBytes: number;
-  /** Where the memory comes from that the body needs, and how fast it must come; default without bounds. */
+  /** Memory accounting and minimum rate of the body; default: unlimited. */
   readonly memory?: Memory;
-  /** What the body needs is booked here. */
+  /** Hold of the body's memory. */
   readonly hold?: Hold;
 }
 
 interface JsonOptions extends Partial<JsonBounds> {
-  /** What the body is, for the walk over it. */
+  /** Kind of the body, for the walk over it. */
   readonly shape?: BodyShape | undefined;
 }
 
 export interface JsonBody {
-  /** The bytes as sent, without a byte order mark; empty when none came. */
+  /** Bytes as sent, without a byte order mark; empty for no body. */
   readonly raw: Buffer;
-  /** Frozen; undefined when no byte came. */
+  /** Frozen; undefined for no body. */
   readonly value: unknown;
-  /** Whether no byte came, which is for the route to judge. */
+  /** True for no body, which the route may accept or reject. */
   readonly empty: boolean;
 }
 
-/** The caller hung up before the body was complete. There is nobody left to answer. */
+/** The caller disconnected before the body was complete, so no response is possible. */
 export class RequestAborted extends Error {
   override readonly name = 'RequestAborted';
 }
 
-/** Levels and values of a body: room for the 300,000 tokens that one request for embeddings may have; the worst such body is measured, parsed and looked through in 0.2 s. */
+/**
+ * Maximum levels and values of a body: enough for the 300,000 tokens of one embeddings request. The worst such body takes 0.2 s to
+ * measure, parse and walk.
+ */
 export const BODY_BOUNDS: JsonBounds = Object.freeze({ maxDepth: 64, maxValues: 400_000 });
 
 /**
- * Bodies up to this size are parsed before they are measured: each value has a byte at least, so they cannot hold more values than
- * {@link BODY_BOUNDS} allow, and the walk that follows refuses what nests too deeply.
+ * Bodies up to this size are parsed before they are measured. Each value has at least one byte, so they cannot exceed the values of
+ * {@link BODY_BOUNDS}. The walk then rejects excessive nesting.
  */
 const SMALL_BYTES = QUEUED_BYTES;
 
 const EMPTY: JsonBody = Object.freeze({ raw: Buffer.alloc(0), value: undefined, empty: true });
 
-/** The body of one request. It is read when it is first asked for, once; what is not read is left to `discardBody`. */
+/** Body of one request. It is read once, on demand; unread bytes are left to `discardBody`. */
 export class RequestBody {
-  /** Its bytes, when they were asked for. */
+  /** Pending or completed read of the bytes. */
   reading: Promise<Buffer> | undefined;
   readonly #req: IncomingMessage;
   readonly #options: BodyOptions;
-  /** Of `content-length`; undefined where a body comes in pieces of its own. */
+  /** Value of `content-length`; undefined for a chunked body. */
   readonly #announced: number | undefined;
 
   constructor(req: IncomingMessage, options: BodyOptions) {
@@ -66,8 +69,8 @@ export class RequestBody {
   }
 
   /**
-   * The bytes as they were sent, of whatever type; none when there is no body. Rejects with `request_too_large`, `request_timeout` or what
-   * a hold refuses with, and with {@link RequestAborted}.
+   * Returns the bytes as sent, of any type; empty for no body. Rejects with `request_too_large`, `request_timeout`, an error of the
+   * hold, or {@link RequestAborted}.
    */
   bytes(): Promise<Buffer> {
     this.reading ??=
@@ -76,8 +79,8 @@ export class RequestBody {
   }
 
   /**
-   * The body as JSON: `application/json` (UTF-8, not compressed), at most `maxBytes`, strict JSON. Rejects as {@link bytes} does, and
-   * with `unsupported_media_type` or `invalid_json`.
+   * Returns the body as JSON: `application/json` (UTF-8, uncompressed), at most `maxBytes`, strict JSON. Rejects as {@link bytes}
+   * does, and with `unsupported_media_type` or `invalid_json`.
    */
   async json({ shape, ...bounds }: JsonOptions = {}): Promise<JsonBody> {
     const { hold, memory } = this.#options;
@@ -87,7 +90,7 @@ export class RequestBody {
     if (!JSON_TYPE.test(type)) throw wrongMedia('The content-type must be application/json.');
     const charset = CHARSET.exec(type)?.[1]?.toLowerCase();
     if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8')
-      throw wrongMedia('The charset of the content-type must be utf-8, or be left out.');
+      throw wrongMedia('The charset of the content-type must be utf-8 or missing.');
     if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity')
       throw wrongMedia('Compressed bodies are not accepted. Send the body without a content-encoding.');
     const bytes = await this.bytes();
@@ -104,7 +107,10 @@ export class RequestBody {
   }
 }
 
-/** Reads all bytes of a request. A function of its own: what listens to the request, and lives as long, must not hold the body. */
+/**
+ * Reads all bytes of a request. A separate function, so that the listeners, which live as long as the request, do not retain the
+ * body.
+ */
 function readBytes(
   req: IncomingMessage,
   announced: number | undefined,
@@ -118,7 +124,7 @@ function readBytes(
     let whole: Buffer | undefined;
     let chunks: Chunks | undefined;
     let isOver = false;
-    // The listeners stay when it is over (the request goes with them), and a late error then finds one that ignores it.
+    // Listeners stay attached afterwards (they are freed with the request), so a late error finds one that ignores it.
     const end = (error?: unknown): void => {
       if (isOver) return;
       isOver = true;
@@ -132,9 +138,9 @@ function readBytes(
       chunks = undefined;
     };
     const onGone = (): void => {
-      if (!isOver) end(new RequestAborted('the caller hung up before the body was complete'));
+      if (!isOver) end(new RequestAborted('the caller disconnected before the body was complete'));
     };
-    // A small body is here already.
+    // A small body has already arrived.
     const watch = req.complete ? undefined : memory?.watchRate(end);
     if (req.destroyed && !req.readableEnded) return onGone();
     req.on('data', (chunk: Buffer) => {
@@ -153,7 +159,7 @@ function readBytes(
       }
     });
     req.on('end', end);
-    // The first also comes when all is well.
+    // `close` also fires on success.
     req.on('close', onGone);
     req.on('error', onGone);
   });
@@ -166,15 +172,15 @@ function wrongMedia(message: string): GatewayError {
   return new GatewayError('unsupported_media_type', message);
 }
 
-/** Chunks below this are copied: each would keep the object around it, and what else was read from the network with it. */
+/** Smaller chunks are copied: each would retain its object and the network buffer it belongs to. */
 const SMALL_CHUNK = 1024;
 const LARGEST_BLOCK = 64 * 1024;
 
-/** The bytes of a body so far; however small the chunks are that they come in, they take about twice their size at most. */
+/** Received bytes of a body. They take at most about twice their size, however small the chunks are. */
 class Chunks {
   size = 0;
   #parts: Buffer[] = [];
-  /** The last part, when small chunks are copied there. */
+  /** Last part, which small chunks are copied to. */
   #block: Buffer = EMPTY.raw;
   #filled = 0;
 
@@ -193,7 +199,7 @@ class Chunks {
     this.#filled += chunk.length;
   }
 
-  /** All of them, once. */
+  /** Returns all bytes, once. */
   take(): Buffer {
     this.#endBlock();
     const [first] = this.#parts;
@@ -208,7 +214,7 @@ class Chunks {
 }
 
 function tooLarge(maxBytes: number): GatewayError {
-  return new GatewayError('request_too_large', `The body is larger than ${formatBytes(maxBytes)}, the limit here.`);
+  return new GatewayError('request_too_large', `The body is larger than the limit of ${formatBytes(maxBytes)}.`);
 }
 
 function formatBytes(bytes: number): string {
@@ -216,38 +222,37 @@ function formatBytes(bytes: number): string {
   return Number.isInteger(mebibytes) ? `${mebibytes} MiB` : `${bytes} bytes`;
 }
 
-/** The most text fields of a form, and their bytes in all. */
+/** Maximum number of text fields of a form, and their total bytes. */
 const MAX_FIELDS = 100;
 const MAX_FIELD_BYTES = 1024 * 1024;
 
-/** Where a form comes from, and where the memory that it needs is booked. */
+/** Source of a form, and its memory accounting. */
 interface FormSource {
-  /** The body when it was read already. */
+  /** Body, if it was already read. */
   readonly bytes: Uint8Array | undefined;
   readonly hold: Hold;
   readonly memory: Memory;
 }
 
 export interface Form {
-  /** Text fields; a field that came several times is a list. */
+  /** Text fields; a repeated field is a list. */
   readonly fields: Readonly<Record<string, string | readonly string[]>>;
   readonly files: readonly UploadedFile[];
-  /** Deletes the uploaded files; for the end of the request. */
+  /** Deletes the uploaded files at the end of the request. */
   remove(): Promise<void>;
 }
 
 /**
- * Reads a `multipart/form-data` body with koa-body, files into the system's temporary folder. For routes that take uploads
- * only: small and rare beside the JSON ones, whose reader (`read-body.ts`) is stricter and cheaper. Rejects with
- * `unsupported_media_type`, `request_too_large`, `request_timeout`, `invalid_request` or what the hold refuses with; nothing
- * stays behind.
+ * Reads a `multipart/form-data` body with koa-body, files into the system's temporary folder. Only for upload routes, which are few
+ * and rare; the JSON reader (`read-body.ts`) is stricter and cheaper. Rejects with `unsupported_media_type`, `request_too_large`,
+ * `request_timeout`, `invalid_request` or an error of the hold, and leaves no files.
  */
 export async function readForm(ctx: Koa.Context, limits: FormLimits, source: FormSource): Promise<Form> {
   if (!ctx.is('multipart/form-data'))
     throw new GatewayError('unsupported_media_type', 'The content-type must be multipart/form-data.');
   const { koaBody } = await import('koa-body');
   const uploaded: string[] = [];
-  /** Of each byte, where the route reads files into memory: so what lies on the disk is bounded with it, while it comes. */
+  /** Heap per byte if the route reads files into memory. This also limits the bytes on disk during the upload. */
   const heapPerByte = limits.readsWhole === true ? FILE_HEAP_PER_BYTE : 0;
   if (source.bytes) source.hold.grow(source.bytes.length * heapPerByte);
   const body = source.bytes ? { req: Readable.from([source.bytes]), stop() {} } : watchBody(ctx, source, heapPerByte);
@@ -280,7 +285,7 @@ export async function readForm(ctx: Koa.Context, limits: FormLimits, source: For
     await remove();
     if (isGatewayError(cause)) throw cause;
     if (ctx.req.destroyed && !ctx.req.complete)
-      throw new RequestAborted('the caller hung up before the form was complete');
+      throw new RequestAborted('the caller disconnected before the form was complete');
     const { httpCode } = cause as { httpCode?: number };
     if (httpCode === 413)
       throw new GatewayError(
@@ -294,19 +299,19 @@ export async function readForm(ctx: Koa.Context, limits: FormLimits, source: For
   }
 }
 
-/** The same request with its body from elsewhere. */
+/** Returns the same request with another body. */
 function withBody(ctx: Koa.Context, body: Readable): Koa.Context {
   const req = Object.assign(body, { headers: ctx.req.headers });
   return Object.create(ctx, { req: { value: req } }) as Koa.Context;
 }
 
-/** Of a file that is read whole: its bytes, and what is sent on. */
+/** Heap per byte of a file that is read whole: its bytes and the forwarded copy. */
 const FILE_HEAP_PER_BYTE = 2;
 
-/** What of a form may be in memory at once: its text fields, and parts on their way to a file. */
+/** Maximum memory of a form: its text fields, and parts on their way to a file. */
 const MAX_HELD_BYTES = 2 * MAX_FIELD_BYTES;
 
-/** The body as it comes: booked, and ended when it is refused, comes too slowly or its caller hangs up. */
+/** Streams the body with memory accounting. Ends it if it is rejected, too slow, or the caller disconnects. */
 function watchBody(
   { req }: Koa.Context,
   { hold, memory }: FormSource,
@@ -329,9 +334,9 @@ function watchBody(
   });
   const watch = memory.watchRate((error) => body.destroy(error));
   req.once('close', () => {
-    if (!req.complete) body.destroy(new RequestAborted('the caller hung up before the form was complete'));
+    if (!req.complete) body.destroy(new RequestAborted('the caller disconnected before the form was complete'));
   });
-  // Without a reader an error would have no listener: the form's reader may not have begun, or may be over.
+  // Prevents an unhandled error while the form's reader has not started or has finished.
   body.on('error', () => {});
   req.pipe(body);
   return {
@@ -343,7 +348,7 @@ function watchBody(
   };
 }
 
-/** The most bytes that a form may have in all, with what stands between its parts. */
+/** Returns the maximum bytes of a form, including the separators of its parts. */
 export function formBytes({ maxFileBytes, maxFiles = 1 }: FormLimits): number {
   return maxFileBytes * maxFiles + 2 * MAX_FIELD_BYTES;
 }
@@ -355,7 +360,7 @@ interface KoaFile {
   readonly size: number;
 }
 
-/** A part of a form before its content is read; formidable makes a file of it when it has a `mimetype`. */
+/** Part of a form before its content is read; formidable writes it to a file if it has a `mimetype`. */
 interface FormPart {
   readonly headers?: Readonly<Record<string, string | undefined>>;
   originalFilename: string | null;
@@ -366,8 +371,8 @@ const QUOTED = /"(?:\\.|[^"\\])*"/g;
 const FILE_NAME = /;\s*filename(\*?)\s*=\s*([^;]*)/i;
 
 /**
- * Makes a part with a file name a file, with or without `Content-Type`, and a text without a file name a field.
- * Python's `requests` names no type for files, and .NET names one for fields. Source: https://www.rfc-editor.org/rfc/rfc7578#section-4.2
+ * Treats a part with a file name as a file, with or without `Content-Type`, and a text without a file name as a field. Python's
+ * `requests` sends no type for files, and .NET sends one for fields. Source: https://www.rfc-editor.org/rfc/rfc7578#section-4.2
  */
 function setKind(part: FormPart): void {
   const disposition = part.headers?.['content-disposition'] ?? '';
@@ -382,7 +387,7 @@ function setKind(part: FormPart): void {
 const OCTETS = 'application/octet-stream';
 const FIELD_TYPE = /^(?:text\/plain|application\/json)\s*(?:;|$)/i;
 
-/** A name as RFC 5987 writes it, such as `UTF-8''sp%C3%A9ech.wav`; empty when it cannot be decoded. */
+/** Decodes a name in the form of RFC 5987, such as `UTF-8''sp%C3%A9ech.wav`; empty if invalid. */
 function decodeName(value: string): string {
   try {
     return decodeURIComponent(value.trim().replace(/^[\w-]*'[\w-]*'/, ''));
@@ -416,10 +421,10 @@ async function firstBytes(path: string): Promise<Uint8Array> {
 }
 
 /**
- * Parses a body from outside, UTF-8 already, to a frozen value. Throws `request_too_large` for too many values and `invalid_json` for
- * what is not strict JSON or is nested too deeply, before anything is made of it; and `invalid_json` for what would surprise later:
- * numbers beyond a double, half surrogate pairs, names that reach an object's prototype. Of a name that stands twice in one object the
- * last one counts, and is what is sent on. `reserve` is called with the bytes of heap that the value will take, before it is made.
+ * Parses a body from outside, which is valid UTF-8, to a frozen value.
+ * Throws `request_too_large` for too many values, and `invalid_json` for invalid JSON or excessive nesting, before it allocates the
+ * value. Throws `invalid_json` also for numbers beyond a double, lone surrogates, and names that reach an object's prototype. The
+ * last of duplicate names counts and is forwarded. `reserve` receives the heap size of the value before it is allocated.
  */
 export function parseBody(
   bytes: Buffer,
@@ -431,10 +436,7 @@ export function parseBody(
   if (!isSmall) {
     const { exceeded, heapBytes } = measureJson(bytes, bounds);
     if (exceeded === 'values')
-      throw new GatewayError(
-        'request_too_large',
-        `The body holds more than ${bounds.maxValues} values and names of fields.`,
-      );
+      throw new GatewayError('request_too_large', `The body has more than ${bounds.maxValues} values and field names.`);
     if (exceeded === 'depth') throw tooDeep(bounds.maxDepth);
     reserve?.(heapBytes);
   }
@@ -446,13 +448,13 @@ export function parseBody(
     if (isSmall && measureJson(bytes, bounds).exceeded === 'depth') throw tooDeep(bounds.maxDepth);
     throw new GatewayError('invalid_json', `The body is not valid JSON: ${describe(error, text)}.`);
   }
-  // Bytes that are UTF-8 hold no half of a surrogate pair but by an escape.
+  // In valid UTF-8, only an escape can encode a lone surrogate.
   const heapBytes = takeBody(value, bytes.includes('\\u'), shape, bounds.maxDepth);
   if (isSmall) reserve?.(heapBytes);
   return value;
 }
 
-/** What `JSON.parse` says and where, without the piece of the text that it quotes. */
+/** Returns the message and position of a `JSON.parse` error, without the quoted text. */
 function describe(error: unknown, text: string): string {
   const message = error instanceof Error ? error.message : '';
   const position = /at position (\d+)/.exec(message)?.[1];

@@ -1,6 +1,6 @@
-/** A route that was found for a path, with the values of its parameters. */
+/** Matched route, with its path parameters. */
 export interface FoundRoute<H> {
-  /** Its place among all routes: the first one wins. */
+  /** Position among all routes: the first one wins. */
   readonly order: number;
   readonly handler: H;
   readonly params: Record<string, string>;
@@ -12,27 +12,27 @@ interface Entry<H> {
   readonly names: readonly string[];
 }
 
-/** What may follow a part of a path. */
+/** Continuations of a path part. */
 interface Node<H> {
   readonly literals: Map<string, Node<H>>;
   parameter: Node<H> | undefined;
   entry: Entry<H> | undefined;
 }
 
-/** Paths that are remembered, and their length: callers make paths up. */
+/** Limits on the number and length of cached paths: callers can invent paths. */
 const MAX_REMEMBERED = 1000;
 const MAX_REMEMBERED_LENGTH = 200;
 
 const LITERAL = /^[\w.-]*$/;
 const PARAMETER = /^:([A-Za-z_]\w*)$/;
 
-/** Routes by the parts of their paths, built once at start: a look-up costs as much as the path has parts. */
+/** Routes by path parts, built once at startup: a lookup costs as much as the path has parts. */
 export class RouteIndex<H> {
   readonly #methods = new Map<string, Node<H>>();
-  /** What was found lately: callers use the same few paths. */
+  /** Recent matches: callers use the same few paths. */
   #found = new Map<string, FoundRoute<H>>();
 
-  /** Adds a route; returns false for a path that has more than literal parts and whole parameters. */
+  /** Adds a route; returns false for a path with anything but literal parts and whole parameters. */
   add(method: string, path: string, order: number, handler: H): boolean {
     const parts = path.split('/');
     if (!parts.every((part) => LITERAL.test(part) || PARAMETER.test(part))) return false;
@@ -62,7 +62,7 @@ export class RouteIndex<H> {
     return true;
   }
 
-  /** The first route that was added for a method and path; undefined where there is none. */
+  /** Returns the first route for a method and path; undefined if none matches. */
   find(method: string, path: string): FoundRoute<H> | undefined {
     const key = `${method} ${path}`;
     const known = this.#found.get(key);
@@ -113,7 +113,7 @@ function newNode<H>(): Node<H> {
   return { literals: new Map(), parameter: undefined, entry: undefined };
 }
 
-/** As the router decodes it: a part that is no percent-encoding stays as it is. */
+/** Decodes a part as the router does: invalid percent-encoding stays unchanged. */
 function decoded(part: string): string {
   if (!part.includes('%')) return part;
   try {

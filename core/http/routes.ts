@@ -16,7 +16,7 @@ import type { Phase } from './lifecycle.ts';
 
 type CoreRouteDeps = HealthRouteDeps & Omit<ModelRouteDeps, 'created'> & { readonly basePath: string };
 
-/** The routes that a gateway has without any plugin. */
+/** Routes of a gateway without any plugin. */
 export function coreRoutes({ catalog, aliases, dialects, planOf, basePath, ...deps }: CoreRouteDeps): readonly Route[] {
   return [
     ...modelRoutes({ catalog, aliases, dialects, planOf, created: Math.floor(Date.now() / 1000) }),
@@ -32,12 +32,14 @@ const ROOT: Schema = {
   properties: { name: { type: 'string' }, docs: { type: 'string' } },
 };
 
-/** `GET` and `HEAD /`: clients look there for a server before their first call. Tells no version; gives way to a plugin's page. */
+/**
+ * `GET` and `HEAD /`: clients check there for a server before their first call. Reveals no version; gives way to a plugin's page.
+ */
 function rootRoute(basePath: string): Route {
   return {
     method: 'GET',
     path: '/',
-    summary: 'That a gateway is here, and where its documentation is',
+    summary: 'Service name and documentation link',
     auth: 'none',
     isFallback: true,
     responses: { 200: { description: 'Yes.', schema: ROOT } },
@@ -49,13 +51,13 @@ function rootRoute(basePath: string): Route {
 
 interface HealthRouteDeps {
   phase(): Phase;
-  /** Why the last reload was refused; undefined when it was not. */
+  /** Returns why the last reload was rejected; undefined if it succeeded. */
   reloadProblem(): string | undefined;
-  /** `ok`, or what is wrong with the store. */
+  /** Returns `ok`, or the problem of the store. */
   storeHealth(): Promise<string>;
-  /** What the instances of the configuration did. */
+  /** Returns reports on the configured instances. */
   plugins(): readonly PluginReport[];
-  /** The OpenAPI document as JSON text, made once. */
+  /** Returns the OpenAPI document as JSON text, generated once. */
   openApi(): string;
 }
 
@@ -65,15 +67,15 @@ const HEALTH: Schema = {
   properties: { status: { type: 'string' }, checks: { type: 'object' } },
 };
 
-/** How long the store may take to answer a readiness check. */
+/** Time limit of the store in a readiness check. */
 const STORE_CHECK_MS = 1000;
-const LATE = 'The store did not answer within a second.';
+const LATE = 'The store did not respond within a second.';
 
 /**
- * `/livez`: the process answers, also while draining, so that nothing kills it. `/readyz` (and `/healthz`): it takes
- * requests, and its store answers and took the last write. Told beside are a configuration that was refused (the one before it
- * still serves) and plugins that fail call after call: a caller may have found what they stumble over, and must not take the gateway
- * away from others.
+ * `/livez`: the process responds, even while draining, so that no supervisor kills it. `/readyz` (and `/healthz`): it accepts
+ * requests, and its store responds and accepted the last write. It also reports a rejected configuration (the previous one stays
+ * active) and plugins that fail repeatedly. These do not affect readiness: one caller may have triggered the failure, and must not
+ * take the gateway away from others.
  */
 function healthRoutes(deps: HealthRouteDeps): readonly Route[] {
   const ready = async (ctx: { status: number; body: unknown }) => {
@@ -102,15 +104,15 @@ function healthRoutes(deps: HealthRouteDeps): readonly Route[] {
     handler,
   });
   return [
-    health('/livez', 'Is the process alive?', (ctx) => {
+    health('/livez', 'Check that the process is alive', (ctx) => {
       ctx.body = { status: 'alive' };
     }),
-    health('/readyz', 'Does it take requests?', ready),
-    health('/healthz', 'The same as /readyz', ready),
+    health('/readyz', 'Check that the gateway accepts requests', ready),
+    health('/healthz', 'Same as /readyz', ready),
     {
       method: 'GET',
       path: '/openapi.json',
-      summary: 'This document',
+      summary: 'OpenAPI document',
       auth: 'none',
       responses: { 200: { description: 'OpenAPI 3.1.', contentType: 'application/json' } },
       handler(ctx) {
@@ -121,18 +123,21 @@ function healthRoutes(deps: HealthRouteDeps): readonly Route[] {
   ];
 }
 
-/** After how many failed calls in a row a plugin is named. */
+/** Consecutive failed calls after which a plugin is reported. */
 const FAILING = 10;
 
-/** Anybody may read it: why a plugin was left out is for operators. */
+/** The output is public: the reason why a plugin was skipped is for operators only. */
 function describeFailing({ name, counts, problem }: PluginReport): readonly string[] {
-  if (problem !== undefined) return [`${name}: could not be set up and is left out; the log says why`];
+  if (problem !== undefined) return [`${name}: could not be set up and is not loaded; the log has the reason`];
   return counts
     .filter(({ failedInARow }) => failedInARow >= FAILING)
     .map(({ hook, failedInARow }) => `${name}: its hook "${hook}" failed its last ${failedInARow} calls`);
 }
 
-/** `ok`, or what is wrong with the store. What it said while this process was busy is read after the timers, and counts. */
+/**
+ * Returns `ok`, or the problem of the store. A response that arrived while this process was busy is read after the timers, and
+ * counts.
+ */
 function storeState({ storeHealth }: HealthRouteDeps): Promise<string> {
   const late = pause(STORE_CHECK_MS, undefined, { ref: false }).then(() => nextTurn(LATE));
   return Promise.race([storeHealth(), late]);
@@ -153,20 +158,22 @@ interface ModelRouteDeps {
   readonly aliases: Aliases;
   readonly dialects: readonly Owned<DialectDefinition>[];
   readonly planOf: PlanFinder;
-  /** Unix seconds: when this gateway started, since vendors' lists tell no creation time. */
+  /** Unix seconds: the gateway's start, because vendors' lists have no creation time. */
   readonly created: number;
 }
 
-/** What a route responds with for a caller. */
+/** Returns the response of a route for a caller. */
 type Read = (ctx: RouteContext) => Promise<unknown>;
 
-/** A list of models, and one of them. */
+/** Model list, and a single model. */
 interface Lists {
   readonly list: Read;
   readonly one: Read;
 }
 
-/** The model lists of both surfaces and of clients' formats: only what the caller's key may use and what can be called. */
+/**
+ * Creates the model lists of both surfaces and of clients' formats. They contain only callable models that the caller's key allows.
+ */
 function modelRoutes(deps: ModelRouteDeps): readonly Route[] {
   const ofPath = openAiLists((ctx) =>
     listInPlan(deps, ctx, (principal) => providerModels(deps, ctx.params['provider'] ?? '', principal)),
@@ -184,15 +191,15 @@ function modelRoutes(deps: ModelRouteDeps): readonly Route[] {
     return lists ?? ofAll;
   };
   return [
-    get('/api/core/:provider/models', 'Models of one provider', ofPath.list, MODEL_LIST),
-    get('/api/core/:provider/models/*id', 'One model of one provider; its id may hold slashes', ofPath.one),
+    get('/api/core/:provider/models', 'List the models of one provider', ofPath.list, MODEL_LIST),
+    get('/api/core/:provider/models/*id', 'Get a model of one provider; its id may contain slashes', ofPath.one),
     get(
       MODELS_PATH,
-      'All models as `provider/model`, and the aliases; in the form of the client whose headers are sent',
+      'List all models as `provider/model` and all aliases, in the format of the client’s headers',
       (ctx) => ofForm(ctx).list(ctx),
       MODEL_LIST,
     ),
-    get(`${MODELS_PATH}/*id`, 'One model or alias', (ctx) => ofForm(ctx).one(ctx)),
+    get(`${MODELS_PATH}/*id`, 'Get a model or an alias', (ctx) => ofForm(ctx).one(ctx)),
     ...[...ofDialects].flatMap(([dialect, lists]) => routesOfDialect(dialect, lists)),
   ];
 }
@@ -203,21 +210,21 @@ function get(path: string, summary: string, read: Read, schema?: Schema): Route 
     path,
     summary,
     auth: ['key'],
-    responses: { 200: schema ? { description: 'The models.', schema } : { description: 'What there is.' } },
+    responses: { 200: schema ? { description: 'Models.', schema } : { description: 'What there is.' } },
     async handler(ctx) {
       ctx.body = await read(ctx);
     },
   };
 }
 
-/** What a caller may use by its key and by its plan. */
+/** Returns the models that a caller may use by its key and plan. */
 async function listInPlan(
   { planOf }: Pick<ModelRouteDeps, 'planOf'>,
   { state: { principal } }: RouteContext,
   list: (principal: Principal) => readonly ListedModel[],
 ): Promise<readonly ListedModel[]> {
   const rows = list(principal);
-  // Where the store does not say which plan it is, calls are refused, not lists.
+  // If the store is unavailable and the plan unknown, calls are rejected but lists are not.
   const { models } =
     (
       await Promise.resolve(principal)
@@ -257,29 +264,30 @@ function dialectLists(
   };
 }
 
-/** The list of a client's format at a path of its own. */
+/** Creates the list of a client's format at a path of its own. */
 function routesOfDialect({ models, name }: DialectDefinition, { list, one }: Lists): readonly Route[] {
   if (models?.path === undefined || models.path === MODELS_PATH) return [];
   return [
-    get(models.path, `The models, in the form of "${name}"`, list),
-    get(`${models.path}/*id`, `One model, in the form of "${name}"`, one),
+    get(models.path, `List models in the format "${name}"`, list),
+    get(`${models.path}/*id`, `Get a model in the format "${name}"`, one),
   ];
 }
 
 function findModel(rows: readonly ListedModel[], ctx: RouteContext): ListedModel {
   const row = rows.find(({ id }) => id === ctx.params['id']);
   if (row) return row;
-  throw new GatewayError('unsupported_model', 'There is no model of this name that this key may use.', {
-    param: 'model',
-  });
+  throw new GatewayError(
+    'unsupported_model',
+    'Model not found, or this key may not use it. GET /v1/models lists the models.',
+    {
+      param: 'model',
+    },
+  );
 }
 
 function providerModels(deps: ModelRouteDeps, provider: string, principal: Principal): readonly ListedModel[] {
   const { catalog } = deps;
   if (!catalog.has(provider))
-    throw new GatewayError(
-      'unsupported_provider',
-      `There is no provider of this name. Configured are: ${catalog.providers().join(', ')}.`,
-    );
+    throw new GatewayError('unsupported_provider', `Provider not found. Use one of ${catalog.providers().join(', ')}.`);
   return listModelsOf(catalog, provider, principal, deps.created);
 }

@@ -34,27 +34,27 @@ import { createPaths, type Paths } from './paths.ts';
 import { coreRoutes } from './routes.ts';
 import type { UpgradeRules } from './upgrades.ts';
 
-/** A generation as HTTP sees it. */
+/** Generation with its HTTP routes. */
 export interface Served {
   readonly listener: RequestListener;
   readonly upgrades: UpgradeRules;
-  /** Made when it is first asked for. */
+  /** Generated on first use. */
   openApi(): Schema;
 }
 
-/** What all generations that a server serves share. */
+/** Shared dependencies of all generations of a server. */
 export interface ServeDeps {
   readonly lifecycle: Lifecycle;
   readonly memory: Memory;
   readonly countAdmin: CountAdmin;
   readonly inner: InnerRequests;
-  /** Where programs on this machine reach what listens; undefined before it does. */
+  /** Returns the local URL of the listener; undefined before it listens. */
   readonly url?: () => string | undefined;
   /** Runs at the end of each response. */
   readonly onClosed?: () => void;
 }
 
-/** Makes the listener of a generation: middleware of plugins, then all routes. Throws for a route that cannot work. */
+/** Creates the listener of a generation: middleware of plugins, then all routes. Throws for an invalid route. */
 export function serveGeneration(
   generation: Generation,
   { lifecycle, memory, inner, countAdmin, url, onClosed }: ServeDeps,
@@ -116,7 +116,10 @@ export function serveGeneration(
   };
 }
 
-/** Tokens of a caller's own subscription: those that may not come beside a key, and those that go on to their vendor. */
+/**
+ * Returns the rules for tokens of a caller's own subscription: those rejected in addition to a key, and those forwarded to their
+ * vendor.
+ */
 function ownTokens(spoken: readonly DialectDefinition[], offers: ReadonlyMap<string, Provider>) {
   const takesToken = (text: string): boolean =>
     [...offers.values()].some(({ passThroughAuth }) => passThroughAuth?.isToken(text) === true);
@@ -125,10 +128,10 @@ function ownTokens(spoken: readonly DialectDefinition[], offers: ReadonlyMap<str
   return { isSubscription, takesToken };
 }
 
-/** Where clients call and list models, besides the paths of client formats. */
+/** Paths for calls and lists of models, other than those of client formats. */
 const MODELS = /^\/(?:v1\/|api\/core\/:)/;
 
-/** The paths of all routes; those that clients call models at may be written in more than one way. */
+/** Returns the paths of all routes; model paths have several spellings. */
 function pathsOf(
   routes: readonly Owned<Route>[],
   { dialectOf }: ReturnType<typeof createDialectRoutes>,
@@ -144,7 +147,7 @@ function pathsOf(
   );
 }
 
-/** What is known of paths before any middleware: which are for monitors, and what every error at one ends with. */
+/** Returns the facts of paths that apply before any middleware: monitoring paths, and error notes. */
 function notesOf(routes: readonly Owned<Route>[]) {
   const notes = routes.flatMap(({ value: { path, errorNote } }) => (errorNote ? [{ path, errorNote }] : []));
   return {
@@ -153,14 +156,14 @@ function notesOf(routes: readonly Owned<Route>[]) {
   };
 }
 
-/** Runs code of plugins that do not come with the package on requests whose credentials it does not see. */
+/** Runs code of third-party plugins on requests with hidden credentials. */
 interface OthersCode {
-  /** The middleware of all plugins. */
+  /** Middleware of all plugins. */
   readonly middleware: readonly Koa.Middleware[];
   ownUpgrade(found: Owned<UpgradeHandler> | undefined): UpgradeHandler | undefined;
 }
 
-/** The routes of core that no plugin's middleware is asked about: a monitor learns whether the gateway works, not whether a plugin does. */
+/** Core routes that skip all plugin middleware: a monitor checks the gateway, not a plugin. */
 const PROBES: ReadonlySet<string> = new Set(['/livez', '/readyz', '/healthz']);
 
 function createOthersCode({ registry, loaded }: Generation, dialects: readonly DialectDefinition[]): OthersCode {
@@ -180,7 +183,7 @@ function createOthersCode({ registry, loaded }: Generation, dialects: readonly D
       if (PROBES.has(ctx.path)) return next();
       const goOn = (): Promise<unknown> => {
         seen.get(ctx.req)?.keepChanges();
-        // What comes after it is not its own: neither what that starts nor what it throws.
+        // The following code is not attributed to this plugin: neither its work nor its errors.
         return runOwned(CORE, next);
       };
       return runOwned(owner, () => value(ctx, goOn));
@@ -199,19 +202,21 @@ function createOthersCode({ registry, loaded }: Generation, dialects: readonly D
   };
 }
 
-/** The headers of a request as plugins of others see them. */
+/** Headers of a request as third-party plugins see them. */
 interface SeenHeaders {
-  /** What their code changed of them counts for all that comes after it. */
+  /** Applies their changes for all following code. */
   keepChanges(): void;
 }
 
-/** Gives whoever runs the headers that they may see. They are chosen at each look: code of both kinds runs on one request in turns. */
+/**
+ * Shows each reader the headers it may see. The choice is made at each access, because both kinds of code alternate on one request.
+ */
 function hideCredentials(request: IncomingMessage, places: readonly string[], isOthers: () => boolean): SeenHeaders {
   const { headers, rawHeaders } = request;
   let shown: IncomingHttpHeaders | undefined;
   const show = (): IncomingHttpHeaders => (shown ??= withoutCredentials(headers, places));
   const isShown = (name: string): boolean => withoutCredentials({ [name]: '' }, places)[name] !== undefined;
-  // As many as there are, with empty values: the third view of them is made of these, by whoever looks first.
+  // Same length, with empty values: the first reader derives the third view of the headers from it.
   const shownRaw = (): string[] =>
     rawHeaders.map((text, at) => (at % 2 === 0 || isShown(rawHeaders[at - 1]?.toLowerCase() ?? '') ? text : ''));
   Object.defineProperties(request, {
@@ -227,7 +232,7 @@ function hideCredentials(request: IncomingMessage, places: readonly string[], is
   };
 }
 
-/** What responds to requests with an idempotency key; undefined where they are switched off. */
+/** Creates the handler for idempotency keys; undefined if disabled. */
 function createRespondOnce(
   { loaded, registry, deps, foundation: { store, log } }: Generation,
   inner: InnerRequests,
@@ -238,7 +243,7 @@ function createRespondOnce(
   return createIdempotency({ deps, inner, kept: own.kept(), counters: own.counters, keepForMs, maxBytes, log });
 }
 
-/** Which paths take websockets: from callers who may send a POST there. */
+/** Returns the rules of websocket paths: callers who may POST there may open a websocket. */
 function upgradeRules(
   { loaded, registry }: Generation,
   { ownUpgrade }: OthersCode,
@@ -275,13 +280,13 @@ function upgradeRules(
 /** An upgrade has no body. */
 const NO_BODY = Object.freeze({ bytes: async () => new Uint8Array() });
 
-/** The kinds of credentials that some auth plugin knows. */
+/** Returns the kinds of credentials that the auth plugins support. */
 function knownCredentials(plugins: readonly Plugin[]): ReadonlySet<CredentialKind> {
   const auth = plugins.filter(({ kind }) => kind === 'auth');
   return new Set(auth.flatMap(({ credentials = ['key', 'token'] as const }) => credentials));
 }
 
-/** Whether a text has the shape of a credential that some auth plugin knows; any may, where one does not say. */
+/** Returns a check whether a text has the form of an auth plugin's credential. If one of them has no check, all texts pass. */
 function credentialShape(plugins: readonly Plugin[]): (text: string) => boolean {
   const auth = plugins.filter(({ kind }) => kind === 'auth');
   return (text) =>
@@ -289,13 +294,13 @@ function credentialShape(plugins: readonly Plugin[]): (text: string) => boolean 
       try {
         return plugin.isCredential?.(text) ?? true;
       } catch {
-        // What a plugin stumbles over may be a credential of its own.
+        // A text that makes a plugin fail may be one of its credentials.
         return true;
       }
     });
 }
 
-/** Whether a parameter of a URL is a credential: it looks like one, or no route has a parameter of this name. */
+/** Returns whether a URL parameter is a credential: it has the form of one, or no route has a parameter with this name. */
 function urlCredentials(
   routes: readonly Owned<Route>[],
   isCredential: (text: string) => boolean,
@@ -304,37 +309,37 @@ function urlCredentials(
   return ({ name, value }) => !own.has(name) || isCredential(value);
 }
 
-/** Whether a plugin has the route in place of core's, which gives way. */
+/** Returns whether a plugin's route replaces a fallback route of core. */
 function isReplaced({ isFallback, method, path }: Route, { routes }: Generation['registry']): boolean {
   return isFallback === true && routes.has(`${method} ${path}`);
 }
 
-/** A generation that is ready beside the running one: it takes over, or is closed again. One of the two, once. */
+/** Prepared generation, concurrent with the running one. Call exactly one of the methods, once. */
 export interface PreparedGeneration {
-  /** From now on new requests go to it. */
+  /** Routes new requests to it. */
   commit(): void;
-  /** Closes it; nothing has changed. */
+  /** Closes it without any change. */
   abandon(): Promise<void>;
 }
 
-/** How many former generations may still have calls: each holds all that its plugins set up. */
+/** Maximum number of former generations with running calls: each retains everything its plugins set up. */
 const MAX_FORMER = 8;
 
 interface Serving {
   readonly generation: Generation;
   readonly served: Served;
-  /** Requests whose response is not over. */
+  /** Requests with a running response. */
   requests: number;
 }
 
-/** The generation that new requests go to; the ones before it close when their last request has ended. */
+/** Generation that receives new requests; former ones close after their last request. */
 export class LiveGeneration {
   #current: Serving | undefined;
   #isClosed = false;
   readonly #former = new Set<Serving>();
   readonly #closing = new Set<Promise<void>>();
 
-  /** For the server: it never changes, what it leads to does. */
+  /** Constant listener for the server, which dispatches to the current generation. */
   readonly listener: RequestListener = (request, response) => {
     const current = this.#current;
     if (!current) return void response.destroy();
@@ -346,23 +351,23 @@ export class LiveGeneration {
     return this.#serving().generation;
   }
 
-  /** The rules of the generation that serves now. */
+  /** Upgrade rules of the current generation. */
   get upgrades(): UpgradeRules {
     return this.#serving().served.upgrades;
   }
 
-  /** Describes the generation that serves now, also when it no longer does. */
+  /** Returns the OpenAPI document of the current generation; the function remains valid after its replacement. */
   get openApi(): Served['openApi'] {
     return this.#serving().served.openApi;
   }
 
-  /** Makes a generation ready. One that does not become ready is closed and changes nothing. */
+  /** Prepares a generation. A failed one is closed without any change. */
   async prepare(generation: Generation, deps: ServeDeps): Promise<PreparedGeneration> {
     try {
       if (this.#former.size >= MAX_FORMER)
         throw new GatewayError(
           'overloaded',
-          `Calls of ${this.#former.size} former configurations still run. Reload again when some of them have ended.`,
+          `Calls of ${this.#former.size} previous configurations are still running. Reload again when some of them have ended.`,
         );
       const onClosed = (): void => {
         next.requests -= 1;
@@ -394,7 +399,7 @@ export class LiveGeneration {
   }
 
   #swap(next: Serving): void {
-    // The gateway has drained meanwhile.
+    // The gateway drained in the meantime.
     if (this.#isClosed) {
       this.#close(next);
       return;

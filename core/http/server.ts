@@ -13,7 +13,7 @@ import { closeOwnPort, type Listener } from './lifecycle.ts';
 interface ServerOptions {
   readonly host: string;
   readonly port: number;
-  /** How long a request's body may take to arrive. */
+  /** Time limit for the arrival of a request's body. */
   readonly requestTimeoutMs: number;
   readonly keepAliveMs: number;
   readonly maxConnections?: number;
@@ -21,7 +21,7 @@ interface ServerOptions {
   readonly tls?: TlsConfig;
 }
 
-/** Gives a listener the requests below a base path, which it sees without that; what is elsewhere is not found. */
+/** Limits a listener to requests below a base path, which is removed from their URLs; others get 404. */
 export function listenBelow(basePath: string, listener: RequestListener): RequestListener {
   if (basePath === '') return listener;
   return (request, response) => {
@@ -33,7 +33,7 @@ export function listenBelow(basePath: string, listener: RequestListener): Reques
   };
 }
 
-/** Takes the base path off the URL of a request; false where it does not begin with that. */
+/** Removes the base path from the URL of a request; returns false if the URL does not start with it. */
 export function cutBasePath(request: IncomingMessage, basePath: string): boolean {
   const { url = '/' } = request;
   const rest = url.slice(basePath.length);
@@ -49,10 +49,10 @@ export function outsideError(basePath: string): GatewayError {
   );
 }
 
-/** Headers a request may have; counted before anything else looks at it. */
+/** Maximum number of request headers, checked before all else. */
 export const MAX_HEADERS = 100;
 
-/** An HTTP or HTTPS server with bounds on slow and large requests (`docs/security.md` lists them). */
+/** Creates an HTTP or HTTPS server with limits on slow and large requests (listed in `docs/security.md`). */
 export function createHttpServer(listener: RequestListener, options: ServerOptions): Server {
   const settings = {
     connectionsCheckingInterval: Math.min(5_000, options.requestTimeoutMs),
@@ -64,7 +64,7 @@ export function createHttpServer(listener: RequestListener, options: ServerOptio
   const server = options.tls
     ? https.createServer({ ...settings, ...tlsOptions(options.tls) }, listener)
     : http.createServer(settings, listener);
-  // One more than is allowed, so that too many are seen and refused rather than silently dropped.
+  // One above the limit, so that excess headers are rejected instead of silently dropped.
   server.maxHeadersCount = MAX_HEADERS + 1;
   server.maxRequestsPerSocket = 0;
   server.timeout = 0;
@@ -73,7 +73,7 @@ export function createHttpServer(listener: RequestListener, options: ServerOptio
   return server;
 }
 
-/** What may change while it listens: from the next connection on. */
+/** Changes options of a listening server, from the next connection on. */
 export function setServerOptions(
   server: Server,
   { requestTimeoutMs, keepAliveMs, maxConnections }: Omit<ServerOptions, 'host' | 'port' | 'tls'>,
@@ -84,10 +84,13 @@ export function setServerOptions(
   if (maxConnections !== undefined) server.maxConnections = maxConnections;
 }
 
-/** Connections that wait to be taken; with Node's 511 a burst on a busy machine waits for its clients' second try, a second later and more. */
+/**
+ * Maximum pending connections. With Node's 511, a burst on a busy machine waits for the clients' second attempt, a second or more
+ * later.
+ */
 const BACKLOG = 4096;
 
-/** Listens, and answers the port that was bound. Rejects when the port is taken or not allowed. */
+/** Listens and returns the bound port. Rejects if the port is in use or forbidden. */
 export function listen(server: NetServer, host: string, port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
@@ -103,16 +106,16 @@ export const OWN_PORT: Listener = Object.freeze({
   close: closeOwnPort,
 });
 
-/** No port at all: connections are made within the process. */
+/** No port: connections are made within the process. */
 export const NO_PORT: Listener = Object.freeze({
   listen: () => Promise.resolve(0),
   close: closeOwnPort,
 });
 
-/** How long a client may take to agree on a key; as long as it may take for the headers of a request. */
+/** Time limit of a TLS handshake; equal to that of the request headers. */
 const HANDSHAKE_MS = 15_000;
 
-/** The options of a server with TLS. */
+/** Returns the TLS options of a server. */
 function tlsOptions(tls: TlsConfig): TlsServerOptions {
   const { clientCa, clientAuth } = tls;
   return {
@@ -128,8 +131,8 @@ function contextOptions({ cert, key, passphrase, minVersion, clientCa: ca }: Tls
 }
 
 /**
- * Goes on with other files: connections that are open stay, the next ones get these. Whether there is TLS at all, and whether clients
- * are asked for certificates, stays as it was at the start: without an authority of ours any authority that Node knows would do.
+ * Replaces the TLS files: open connections stay, new ones use them. Enabling TLS or client certificates requires a restart: without
+ * our own CA, any CA known to Node would be accepted.
  */
 export function renewTls(server: Server, started: TlsConfig | undefined, next: TlsConfig | undefined): void {
   if (!(server instanceof https.Server) || started === undefined || next === undefined) return;
@@ -138,9 +141,9 @@ export function renewTls(server: Server, started: TlsConfig | undefined, next: T
   server.setSecureContext(contextOptions({ ...rest, ...(clientCa !== undefined && { clientCa }) }));
 }
 
-/** Looks after connections of a server with TLS until their handshake is over: the HTTP server does not know them before. */
+/** Tracks TLS connections until the end of their handshake, because the HTTP server does not know them before. */
 interface Handshakes {
-  /** Cuts those that are not over. */
+  /** Closes connections with an unfinished handshake. */
   drain(): void;
 }
 
@@ -155,9 +158,9 @@ export function watchHandshakes(server: Server, log: Log): Handshakes {
     server.prependListener('secureConnection', (socket: Duplex) => {
       if (!(socket instanceof TLSSocket)) return;
       open.delete(nameOf(socket));
-      // Where certificates are optional, a wrong one is none all the same.
+      // A wrong certificate is an error even if certificates are optional.
       if (!socket.authorized && Object.keys(socket.getPeerCertificate()).length > 0) {
-        log.debug({ ip: socket.remoteAddress, code: socket.authorizationError }, 'a client certificate was refused');
+        log.debug({ ip: socket.remoteAddress, code: socket.authorizationError }, 'client certificate rejected');
         socket.destroy();
       }
     });
@@ -174,7 +177,7 @@ export function watchHandshakes(server: Server, log: Log): Handshakes {
   };
 }
 
-/** The far end of a connection: the same for a socket and for what TLS makes of it. */
+/** Returns the remote end of a connection, equal for a socket and its TLS wrapper. */
 function nameOf({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }

@@ -16,16 +16,16 @@ import { HEAP_PER_BYTE, type Memory, ownerOf } from './memory.ts';
 import { BODY_BOUNDS, parseBody } from './read-body.ts';
 import { cutBasePath, outsideError } from './server.ts';
 
-/** What the generation that serves now says about upgrades. */
+/** Upgrade rules of the current generation. */
 export interface UpgradeRules {
-  /** The path as routes have it, the dialect of that, and what takes websockets there; both undefined for a path that nobody knows. */
+  /** Returns the normalized path, its dialect and its websocket handler; the last two are undefined for an unknown path. */
   find(sent: string): {
     readonly path: string;
     readonly dialect?: DialectDefinition | undefined;
     readonly handler?: UpgradeHandler | undefined;
     readonly keyProtocol?: string | undefined;
   };
-  /** Who asks for it; throws a 401 or 403. */
+  /** Authenticates the caller; throws a 401 or 403. */
   authenticate(request: IncomingMessage, address: string): Promise<Principal>;
   readonly origins: readonly string[];
   readonly trustProxy: number;
@@ -33,7 +33,7 @@ export interface UpgradeRules {
 
 interface UpgradeDeps {
   readonly server: Server;
-  /** What the paths of requests begin with; empty where they do not. */
+  /** Path prefix of requests; empty for none. */
   readonly basePath: string;
   readonly log: Log;
   readonly memory: Memory;
@@ -42,7 +42,7 @@ interface UpgradeDeps {
   isDraining(): boolean;
 }
 
-/** Gives websockets to the plugins that take them, on a server's `upgrade` event. Every other upgrade gets a non-streaming HTTP response. */
+/** Passes websockets to their plugins on a server's `upgrade` event. Every other upgrade gets a non-streaming HTTP response. */
 export class Upgrades {
   readonly #deps: UpgradeDeps;
   readonly #open = new Set<Duplex>();
@@ -50,17 +50,17 @@ export class Upgrades {
 
   constructor(deps: UpgradeDeps) {
     this.#deps = deps;
-    // One of each connection.
+    // One listener per connection.
     setMaxListeners(0, this.#drain.signal);
     deps.server.on('upgrade', this.#onUpgrade);
   }
 
-  /** Tells those that are open that the gateway ends. */
+  /** Notifies open websockets of the shutdown. */
   drain(): void {
     this.#drain.abort(shuttingDown());
   }
 
-  /** Cuts what is left. */
+  /** Closes the remaining connections. */
   close(): void {
     this.#deps.server.off('upgrade', this.#onUpgrade);
     for (const stream of this.#open) stream.destroy();
@@ -77,14 +77,14 @@ export class Upgrades {
     this.#give(request, stream, head).catch((thrown: unknown) => this.#refuse(request, stream, toGatewayError(thrown)));
   };
 
-  /** Everything that can be wrong with an upgrade, in the order of the documentation. */
+  /** Checks an upgrade in the documented order and passes it to its handler. */
   async #give(request: IncomingMessage, stream: Duplex, head: Buffer): Promise<void> {
     const { server, basePath, memory, maxMessageBytes: maxBytes } = this.#deps;
     if (!cutBasePath(request, basePath)) throw outsideError(basePath);
     const { find, origins, trustProxy, authenticate } = this.#deps.rules();
     const { path, dialect, handler, keyProtocol } = find(pathOf(request));
     if (keyProtocol !== undefined) takeProtocolKey(request, keyProtocol);
-    if (!dialect && !handler) throw new GatewayError('unknown_url', `There is no websocket at ${path.slice(0, 200)}.`);
+    if (!dialect && !handler) throw new GatewayError('unknown_url', `${path.slice(0, 200)} is not a websocket.`);
     if (!handler) throw switchedOff();
     if (this.#deps.isDraining()) throw shuttingDown();
     const { origin } = request.headers;
@@ -97,12 +97,12 @@ export class Upgrades {
       ...{ request, path, address, principal, stream, head, maxBytes, signal: this.#drain.signal },
       memory: memoryOf(memory, principal),
       recheck: () => this.#recheck(request, path, address),
-      // As it was sent: below some paths other headers hold credentials.
+      // Headers as sent: below some paths, others contain credentials.
       post: (body, signal) => postLocally(server, { path: basePath + pathOf(request), headers, address, body, signal }),
     });
   }
 
-  /** A key that was revoked, or a configuration that takes no websocket there any more. */
+  /** Rejects after a key was revoked, or after the configuration removed the websocket path. */
   async #recheck(request: IncomingMessage, path: string, address: string): Promise<void> {
     const { find, authenticate } = this.#deps.rules();
     if (!find(path).handler) throw switchedOff();
@@ -112,11 +112,11 @@ export class Upgrades {
   #refuse(request: IncomingMessage, stream: Duplex, error: GatewayError): void {
     const { path, dialect } = this.#deps.rules().find(pathOf(request));
     const status = refuseUpgrade(request, stream, error, dialect);
-    this.#deps.log.info({ path: path.slice(0, 200), status, error: error.code }, 'websocket refused');
+    this.#deps.log.info({ path: path.slice(0, 200), status, error: error.code }, 'websocket rejected');
   }
 }
 
-/** The memory in flight as one caller has it. */
+/** Returns the memory accounting of one caller. */
 function memoryOf(memory: Memory, principal: Principal): CallerMemory {
   const owner = ownerOf(principal);
   return {
@@ -136,17 +136,17 @@ function memoryOf(memory: Memory, principal: Principal): CallerMemory {
 }
 
 function switchedOff(): GatewayError {
-  return new GatewayError('upgrade_required', 'This path takes no websocket here; send the request with POST.', {
+  return new GatewayError('upgrade_required', 'Websockets are disabled. Send the request with POST.', {
     headers: { upgrade: 'websocket' },
   });
 }
 
-/** Whether a request asks for a websocket; every other protocol (h2c, which curl offers) may be ignored, as HTTP has it. */
+/** Returns whether a request opens a websocket. HTTP allows other protocols (h2c, which curl offers) to be ignored. */
 function isWebsocket({ method, headers: { upgrade } }: IncomingMessage): boolean {
   return method === 'GET' && upgrade?.toLowerCase() === 'websocket';
 }
 
-/** Serves a request as if it had asked for no upgrade: its head is read once more without that, then what came behind it. */
+/** Serves a request without its upgrade: parses its head again without the upgrade headers, then the following bytes. */
 function serveWithoutUpgrade(server: Server, request: IncomingMessage, socket: Duplex, head: Buffer): void {
   const { method, url, httpVersion, rawHeaders } = request;
   const lines = [`${method} ${url} HTTP/${httpVersion}`];
@@ -160,7 +160,7 @@ function serveWithoutUpgrade(server: Server, request: IncomingMessage, socket: D
   feedConnection(server, socket);
 }
 
-/** Refuses an upgrade with a whole HTTP response, in the format of the dialect whose path it is; returns the status. */
+/** Rejects an upgrade with a complete HTTP response in the format of the path's dialect; returns the status. */
 function refuseUpgrade(
   request: IncomingMessage,
   socket: Duplex,
@@ -174,16 +174,16 @@ function refuseUpgrade(
   return status;
 }
 
-/** The path that is to be upgraded. */
+/** Returns the path of an upgrade. */
 function pathOf({ url = '/' }: IncomingMessage): string {
   return url.split('?', 1)[0] ?? '/';
 }
 
-/** Headers of the upgrade that are about the connection, not about the requests on it. */
+/** Headers of the connection, which do not apply to its requests. */
 const OF_CONNECTION =
   /^(?:connection|upgrade|sec-websocket-.*|content-.*|transfer-encoding|keep-alive|te|trailer|expect|x-request-id|idempotency-key|accept)$/;
 
-/** The headers of an upgrade that each request on the websocket repeats; the credential among them. */
+/** Returns the headers of an upgrade that each request on the websocket repeats, including the credential. */
 function headersOfRequests({ headers }: IncomingMessage): Readonly<Record<string, string | string[] | undefined>> {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !OF_CONNECTION.test(name)));
 }

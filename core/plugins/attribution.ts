@@ -5,22 +5,22 @@ import type { LoadedConfig } from '../../config/load-config.ts';
 import { GatewayError, isGatewayError } from '../../contract/errors.ts';
 import { freezing } from '../../contract/json.ts';
 
-/** The owner of core's code. */
+/** Owner of core's code. */
 export const CORE = 'core';
 
-/** The plugin whose code is running: entered for each set-up, hook, route and middleware, and kept by what these start. */
+/** Plugin whose code is running. Set for each set-up, hook, route and middleware, and inherited by the work that these start. */
 const running = new AsyncLocalStorage<string>();
 
-/** Whose code threw an error first. */
+/** Owner of the code that threw an error first. */
 const owners = new WeakMap<object, string>();
 
 /**
- * Whether any plugin runs that does not come with the package. Entering a storage once makes every promise of the process dearer
- * in Node 20: 14 % of a call. Built-in plugins do without, an uncaught error of theirs has their file in its stack.
+ * True if a third-party plugin runs. Entering a storage once slows every promise of the process in Node 20: 14 % of a call.
+ * Built-in plugins do not need it, because the stack of an uncaught error contains their file.
  */
 export const attribution = { isOn: false };
 
-/** With a plugin that does not come with the package it is noted from now on whose code runs. */
+/** Enables attribution if the configuration has a third-party plugin. */
 export function noteOthers({ config, builtins }: Pick<LoadedConfig, 'config' | 'builtins'>): void {
   const isBuiltin = ({ kind, plugin }: PluginInstance): boolean =>
     builtins.some((builtin) => builtin.kind === kind && builtin.name === plugin);
@@ -28,18 +28,18 @@ export function noteOthers({ config, builtins }: Pick<LoadedConfig, 'config' | '
   if (attribution.isOn) freezing.isOn = true;
 }
 
-/** Runs code of a plugin, so that whatever it starts (timers, emitters, promises that are not awaited) is known as its own. */
+/** Runs code of a plugin. Work that it starts (timers, emitters, promises that are not awaited) is attributed to it. */
 export function runAs<T, Args extends readonly unknown[]>(owner: string, run: (...args: Args) => T, ...args: Args): T {
   return attribution.isOn ? running.run(owner, run, ...args) : run(...args);
 }
 
-/** The plugin whose code is running, or started what is running; undefined for core's own. */
+/** Returns the plugin whose code is running or started the running code; undefined for core's own. */
 export function runningPlugin(): string | undefined {
   const owner = running.getStore();
   return owner === CORE ? undefined : owner;
 }
 
-/** Runs code of a plugin and waits for it: an error that it throws or rejects with is known as its own too. */
+/** Runs code of a plugin and waits for it. Errors that it throws or rejects with are also attributed to it. */
 export async function runOwned<T>(owner: string, run: () => T | Promise<T>): Promise<T> {
   try {
     return await runAs(owner, run);
@@ -48,7 +48,7 @@ export async function runOwned<T>(owner: string, run: () => T | Promise<T>): Pro
   }
 }
 
-/** The same for a pure function, which starts nothing. */
+/** Runs a pure function of a plugin, which starts no further work. */
 export function callOwned<T>(owner: string, run: () => T): T {
   try {
     return run();
@@ -57,20 +57,20 @@ export function callOwned<T>(owner: string, run: () => T): T {
   }
 }
 
-/** Notes the owner of an error where it is caught, unless it has one. What is no object becomes an Error. */
+/** Attributes a caught error to an owner, unless it has one. Converts other values to an Error. */
 export function own(thrown: unknown, owner: string): unknown {
   const error = typeof thrown === 'object' && thrown !== null ? thrown : new Error(String(thrown));
   if (!owners.has(error)) owners.set(error, owner);
   return error;
 }
 
-/** The plugin that an error is known to come from. */
+/** Returns the plugin that an error is attributed to. */
 export function ownerOf(error: unknown): string | undefined {
   const owner = typeof error === 'object' && error !== null ? owners.get(error) : undefined;
   return owner === CORE ? undefined : owner;
 }
 
-/** Why code of a plugin failed, as the end of a sentence, with the place in its code where there is one. */
+/** Returns the reason of a plugin's failure as the end of a sentence, with the position in its code if known. */
 export function reasonOf(error: unknown): string {
   if (error === undefined || error === null) return `${String(error)} was thrown: throw an Error that says why`;
   if (!(error instanceof Error)) return String(error);
@@ -79,26 +79,26 @@ export function reasonOf(error: unknown): string {
   return `${error.message}${remedy}${writePlace(placeOfError(error))}`;
 }
 
-/** What a plugin threw, as a GatewayError: the caller gets a fixed sentence, the log where it comes from. */
+/** Converts a plugin's error to a GatewayError: the caller gets a fixed message, the log gets the origin. */
 export function pluginError(place: string, error: unknown): GatewayError {
   if (isGatewayError(error)) return error;
   return new GatewayError(
     'internal_error',
-    'A plugin of the gateway failed on this request. The request id finds the reason in its log.',
+    'A plugin of the gateway failed on this request. Search the gateway’s log for the request id.',
     {
       cause: new Error(`${place}: ${reasonOf(error)}`, { cause: error }),
     },
   );
 }
 
-/** Counts work that goes on after its request. */
+/** Counts background work that outlives its request. */
 export class Pending {
-  /** By name, which stays when nothing of it goes on: names are few, and entries that come and go cost more. */
+  /** Counts by name. Entries stay at zero: names are few, and adding and removing entries costs more. */
   readonly #counts = new Map<string, number>();
   #total = 0;
   #waiting: (() => void)[] = [];
 
-  /** Counts work until its {@link end}; `what` it is, for those that wait in vain. */
+  /** Counts work until its {@link end}; `what` describes it, for the report of unfinished work. */
   begin(what: string): void {
     this.#total += 1;
     this.#counts.set(what, (this.#counts.get(what) ?? 0) + 1);
@@ -116,7 +116,7 @@ export class Pending {
     for (const resume of waiting) resume();
   }
 
-  /** Resolves when nothing is going on, at the latest after `withinMs`, with what still is. */
+  /** Resolves when no work is running, at the latest after `withinMs`, with the unfinished work. */
   async idle(withinMs: number): Promise<readonly string[]> {
     if (this.#total === 0) return [];
     await new Promise<void>((resolve) => {

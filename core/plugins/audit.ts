@@ -5,9 +5,9 @@ import type { Log } from '../../contract/plugin.ts';
 import { cpuBudget } from '../../contract/units.ts';
 import type { InstanceStore } from './instance-store.ts';
 
-/** What operators changed: entries are added and read; nothing alters one, and only age removes them. */
+/** Audit log of operators' changes: append-only. Entries are never altered, and are removed only by age. */
 export interface AuditLog {
-  /** Resolves when the entry is in the store; throws `store_unavailable` otherwise. */
+  /** Resolves when the store has the entry; throws `store_unavailable` otherwise. */
   add(change: AuditChange): Promise<void>;
   list(query: AuditQuery): Promise<AuditPage>;
 }
@@ -19,27 +19,27 @@ export interface AuditParts {
 }
 
 const DAY_MS = 86_400_000;
-/** The days that have entries, and under each of them the ids of that day: sets are read in ascending order only. */
+/** Set of days with entries; each day has a set of its ids. Sets can only be read in ascending order. */
 const DAYS = 'audit-days';
 const PAGE = 1000;
-/** How many ids a span of a long day may hold. */
+/** Maximum number of ids in a time span of a long day. */
 const SPAN_PAGE = 250;
-/** How much longer the next span of a long day is after one with few entries, and how much shorter where one has too many. */
+/** Growth factor of the next span of a long day after few entries, and shrink factor after too many. */
 const SPAN_GROWS = 4;
 const SPAN_SHRINKS = 16;
 const MAX_DAYS = 10_000;
-/** How many entries one search looks at, and how much CPU it takes for that. */
+/** Limits of one search: entries read, and CPU time. */
 const MAX_SCANNED = 5000;
 const MOST_CPU_MS = 25;
 const AT_ONCE = 50;
-/** What `before` and `after` may have together, as JSON. */
+/** Maximum total size of `before` and `after`, as JSON. */
 const MAX_SHOWN_CHARS = 64 * 1024;
-/** Time in base 36, nine places last until the year 5188; then a number that grows. */
+/** Time in base 36, with nine digits until the year 5188, followed by an increasing number. */
 const ID = /^[0-9a-z]{9}-[0-9a-z]{1,12}$/;
 
 export function createAuditLog(parts: AuditParts): AuditLog {
   const { store, keepForMs, log } = parts;
-  /** The day that is in the set of days, as far as this process knows; the old ones were forgotten then. */
+  /** Day that this process added to the set of days; it then also deleted expired days. */
   let today = '';
 
   return {
@@ -49,7 +49,7 @@ export function createAuditLog(parts: AuditParts): AuditLog {
       try {
         const id = `${timePart(at)}-${(await store.counters.next('audit')).toString(36).padStart(6, '0')}`;
         const entry = { id, at, ...bound(change) };
-        // The entry first, then its id: what is listed is there.
+        // The entry is written before its id, so that listed entries exist.
         const isWritten = await store.keyv<AuditEntry>('audit').set(id, entry, keepForMs);
         if (!isWritten) throw unavailable(undefined);
         if (today !== day) await store.sets.add(DAYS, day);
@@ -58,14 +58,14 @@ export function createAuditLog(parts: AuditParts): AuditLog {
         const { actor, action, subject } = change;
         log.error(
           { err: error, actor, action, subject },
-          'a change is missing in the audit log: the store did not take it',
+          'a change is missing in the audit log: the store rejected the entry',
         );
         throw isGatewayError(error) ? error : unavailable(error);
       }
       if (today === day) return;
       today = day;
       await forgetDays(store, dayOf(at - keepForMs - DAY_MS)).catch((error: unknown) =>
-        log.warn({ err: error }, 'old ids of the audit log could not be removed; the next day tries again'),
+        log.warn({ err: error }, 'old ids of the audit log could not be removed; retried on the next day'),
       );
     },
 
@@ -73,13 +73,13 @@ export function createAuditLog(parts: AuditParts): AuditLog {
   };
 }
 
-/** Walks back from the newest day until the page is full or enough was looked at. */
+/** Searches backwards from the newest day until the page is full or the search limit is reached. */
 async function findEntries(store: AuditParts['store'], query: AuditQuery): Promise<AuditPage> {
   const { from = 0, to = Infinity, limit, after } = query;
   if (after !== undefined && !ID.test(after))
     throw new GatewayError(
       'invalid_request',
-      '"after" is no id of the audit log: take it from "next" of the page before.',
+      '"after" must be an id of the audit log, from "next" of the previous page.',
       {
         param: 'after',
       },
@@ -94,7 +94,7 @@ async function findEntries(store: AuditParts['store'], query: AuditQuery): Promi
     if (day < dayOf(from) || (to !== Infinity && day > dayOf(to))) continue;
     const before = after === undefined || highest < after ? highest : after;
     for await (const batch of newestIds(store, day, lowest, before)) {
-      // What is only shown is never cut; what is looked for is.
+      // A page without filters is always complete; only a filtered search may end early.
       if (last !== undefined && scanned >= limit && isSpent()) return { entries, next: last };
       const found = await Promise.all(batch.map((id) => store.keyv<AuditEntry>('audit').get(id)));
       for (const [index, entry] of found.entries()) {
@@ -118,8 +118,9 @@ function matches({ actor, action, subject }: AuditEntry, wanted: AuditQuery): bo
 }
 
 /**
- * The ids of a day from `lowest` to before `before`, the newest first. Sets are read upwards, so a day with many is read in spans of time
- * that hold a few: a page reads not much more than it shows, however long the day's list is and however dense at any moment.
+ * Yields the ids of a day from `lowest` to before `before`, newest first. Sets are read in ascending order, so a long day is read
+ * in time spans with few ids each. A page thus reads little more than it returns, regardless of the length and density of the day's
+ * list.
  */
 async function* newestIds({ sets }: AuditParts['store'], day: string, lowest: string, before: string) {
   const startMs = Date.parse(day);
@@ -153,7 +154,7 @@ async function listIds({ sets }: Pick<AuditParts['store'], 'sets'>, day: string,
   }
 }
 
-/** The entries of these days have gone by their age; their ids go now. */
+/** Deletes the ids of days whose entries have expired. */
 async function forgetDays(store: AuditParts['store'], before: string): Promise<void> {
   for (const day of await store.sets.list(DAYS, { limit: MAX_DAYS })) {
     if (day >= before) return;
@@ -162,7 +163,7 @@ async function forgetDays(store: AuditParts['store'], before: string): Promise<v
   }
 }
 
-/** What is too large to keep is said to be so. */
+/** Marks values as too large to store. */
 function bound(change: AuditChange): AuditChange {
   const { before, after, ...rest } = change;
   const chars = JSON.stringify([before, after]).length;
@@ -186,7 +187,7 @@ function idsOf(day: string): string {
 function unavailable(cause: unknown): GatewayError {
   return new GatewayError(
     'store_unavailable',
-    'The store does not answer, so the audit log lacks an entry for this change, which may have been made. Look at what it changed before you try again.',
+    'The store does not respond, so this change has no audit log entry and may have been made. Check the object before you try again.',
     { retryAfterMs: 1000, cause },
   );
 }

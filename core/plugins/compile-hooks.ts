@@ -35,22 +35,22 @@ import {
 } from './hook-runner.ts';
 import { StreamChanges } from './stream-changes.ts';
 
-/** The changes that plugins make to the chunks of one stream, in one. */
+/** Combined transform of all plugins for the chunks of one stream. */
 export interface ChunkTransform {
   push(chunk: ChatChunk): Awaitable<readonly ChatChunk[]>;
   end(): Promise<readonly ChatChunk[]>;
-  /** Whether any of them may change something; the others only {@link ChunkTransform.observe}. */
+  /** True if any of them may change chunks; the others only {@link ChunkTransform.observe}. */
   readonly changes: boolean;
-  /** Shows a chunk as the provider sent it to those that only watch; undefined where none does. */
+  /** Passes a chunk to the observers as the provider sent it; undefined without observers. */
   readonly observe: ((chunk: ChatChunk) => Promise<void>) | undefined;
 }
 
-/** At once where all steps of the hook are synchronous, which costs no promise; else as a promise. Either may throw. */
+/** Synchronous if all steps of the hook are, which saves a promise; otherwise a promise. Either may throw. */
 type Awaitable<T> = T | Promise<T>;
 
 /**
- * The hooks of one operation, each as one function; one that no plugin uses is undefined. Requests and responses are plain objects
- * here: which operation they belong to is known where they are run.
+ * Hooks of one operation, each as one function; undefined if no plugin uses it. Requests and responses are plain objects here,
+ * because the operation is known only to the caller.
  */
 export interface CompiledHooks {
   readonly authenticate: ((request: AuthRequest) => Awaitable<Principal | undefined>) | undefined;
@@ -66,26 +66,28 @@ export interface CompiledHooks {
   readonly receive: ((call: Call, response: object) => Awaitable<object>) | undefined;
   readonly stream: ((call: Call) => Promise<ChunkTransform | undefined>) | undefined;
   readonly error: ((call: Call, error: GatewayError) => Awaitable<GatewayError>) | undefined;
-  /** Never throws; calls `onEnd` when all of them are done. */
+  /** Never throws; calls `onEnd` when all hooks are done. */
   readonly finish: ((call: Call, outcome: Outcome, onEnd: () => void) => void) | undefined;
 }
 
 interface CompileOptions extends HookListeners {
   readonly operation: Operation;
-  /** Whether a request is one that the operation's schema accepts. */
+  /** Returns whether the operation's schema accepts a request. */
   readonly isRequest: Check;
   readonly isResponse: Check;
-  /** Whether a provider has this name; any has unless set. */
+  /** Returns whether a provider with this name exists. Default: always true. */
   readonly isProvider?: Check;
-  /** Where calls are counted; in a book of its own unless set. */
+  /** Book for the counts of calls; default: a new one. */
   readonly book?: HookBook;
-  /** How an instance's hooks are bounded; by the defaults unless set. */
+  /** Returns the limits of an instance's hooks; default: the standard limits. */
   rulesOf?(owner: string): HookRules;
-  /** What runs the hooks of an instance that is there for some calls alone, or only logs; undefined for others. */
+  /** Returns a wrapper for hooks of an instance that is limited to some calls or in log mode; undefined for others. */
   bindOf?(owner: string): ((entry: HookEntry) => Handler) | undefined;
 }
 
-/** Compiles the hooks of one operation in the order of the configuration: inward hooks first to last, outward ones last to first. */
+/**
+ * Compiles the hooks of one operation in the order of the configuration: inbound hooks first to last, outbound ones last to first.
+ */
 export function compileHooks(entries: readonly HookEntry[], options: CompileOptions): CompiledHooks {
   const shapes = resultShapes(
     ...([options.operation, options.isRequest, options.isResponse, options.isProvider ?? (() => true)] as const),
@@ -127,12 +129,12 @@ function combine(hook: Steps, name: HookName): Handler {
     case 'observe':
       return observe.bind(undefined, hook);
     default:
-      // Who asks for a caller knows no call yet.
+      // Hooks that authenticate a caller have no call yet.
       return runChain.bind(undefined, { ...hook, kind, hasCall: name !== 'authenticate' && name !== 'arrive' });
   }
 }
 
-/** The transforms of one stream as one: a chunk passes all of them in order, and what one held back passes those after it. */
+/** Combines the transforms of one stream. A chunk passes all of them in order, and a held-back chunk passes the later ones. */
 function transform(hook: Steps): Handler {
   const { steps, shape, onIgnored } = hook;
   return async (call): Promise<ChunkTransform | undefined> => {
@@ -174,12 +176,12 @@ function transform(hook: Steps): Handler {
   };
 }
 
-/** One transform of a running stream. */
+/** Transform of a running stream. */
 interface Transforming {
   readonly push: Step;
   readonly end: Step | undefined;
   readonly changes: StreamChanges;
-  /** Whether it failed and the stream goes on without it. */
+  /** True if it failed and the stream continues without it. */
   isOut: boolean;
   /** Throws unless its plugin fails open. */
   onFailure(error: unknown): void;
@@ -196,7 +198,7 @@ function stepsOfTransform(
   return [stepOf(made.push) ?? step, stepOf(made.end)];
 }
 
-/** Lets chunks through some transforms, in order. */
+/** Passes chunks through transforms, in order. */
 function pushThrough(
   changing: readonly Transforming[],
   chunks: readonly ChatChunk[],
@@ -251,7 +253,7 @@ async function awaitPushed(
 }
 
 function takePushed({ push, changes }: Transforming, chunk: ChatChunk, made: unknown): readonly ChatChunk[] {
-  // A chunk that goes on as it came was checked before.
+  // An unchanged chunk was validated before.
   const isSame = Array.isArray(made) && made.length === 1 && made[0] === chunk;
   const gone = isSame ? [chunk] : checkChunks(push, made);
   if (push.counts.failedInARow > 0) recover(push);
@@ -259,12 +261,12 @@ function takePushed({ push, changes }: Transforming, chunk: ChatChunk, made: unk
   return gone;
 }
 
-/** What goes on of a stream when one of its transforms has failed. */
+/** Returns the remaining chunks of a stream after one of its transforms failed. */
 async function passWithout(failed: Transforming, chunk: ChatChunk): Promise<readonly ChatChunk[]> {
   return [...(await releaseHeld(failed)), chunk];
 }
 
-/** Takes a transform that failed out of its stream: what it held back goes on, as far as it still gives it. */
+/** Removes a failed transform from its stream and returns the chunks it held back, if it still provides them. */
 async function releaseHeld(failed: Transforming): Promise<readonly ChatChunk[]> {
   failed.isOut = true;
   if (!failed.end) return [];
@@ -275,7 +277,7 @@ async function releaseHeld(failed: Transforming): Promise<readonly ChatChunk[]> 
   }
 }
 
-/** What one transform gives at the end passes those after it before these end. */
+/** Passes the final chunks of each transform through the later ones before these end. */
 async function endThrough(changing: readonly Transforming[]): Promise<readonly ChatChunk[]> {
   let passing: readonly ChatChunk[] = [];
   for (const each of changing) passing = [...(await pushAll(each, passing)), ...(await endOne(each))];

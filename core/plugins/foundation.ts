@@ -14,36 +14,36 @@ import { createLocalGatherer, type Gatherer } from './gather.ts';
 import { type ApiDeps, type ApiInstance, createPluginApi, type KeptUser, type OpenStore } from './plugin-api.ts';
 import { assertMembers, type Owned, PluginError, Registry } from './registry.ts';
 
-/** The watchers of the store's operations: those of the generation that serves. */
+/** Watchers of store operations, set by the current generation. */
 interface StoreWatch {
   watchers: readonly StoreWatcher[];
 }
 
-/** What outlives a change of the configuration: the store, connections to providers, and what plugins keep. */
+/** Objects that survive a change of the configuration: the store, connections to providers, and values retained by plugins. */
 export interface Foundation {
   readonly store: Store;
   readonly storeWatch: StoreWatch;
-  /** The way out to providers. */
+  /** Connections to providers. */
   readonly egress: Egress;
   readonly gatherer: Gatherer;
   readonly kept: Kept;
   readonly log: Log;
-  /** How the configuration is read anew; undefined in a program that does it itself. */
+  /** Reload control; undefined in a program that reloads the configuration itself. */
   reloads?: ReloadControl | undefined;
-  /** Why the last reload was refused; undefined when it was not. */
+  /** Reason why the last reload was rejected; undefined if it succeeded. */
   reloadProblem?: string | undefined;
   /** Closes connections and the store. */
   close(): Promise<void>;
 }
 
-/** Opens the store of a configuration, and what else all generations share. */
+/** Opens the store of a configuration and the other shared objects of all generations. */
 export async function openFoundation(
   loaded: LoadedConfig,
   log: Log,
   gatherer: Gatherer = createLocalGatherer(),
   exchanges: ExchangeOptions = {},
 ): Promise<Foundation> {
-  // Before the store: what is wrong with a folder is known at once.
+  // Before the store, so that an invalid folder is reported at once.
   const egress = openEgress(log, exchanges, () => listSecrets(loaded.config));
   noteOthers(loaded);
   const registry = new Registry();
@@ -53,7 +53,7 @@ export async function openFoundation(
       try {
         watcher(operation, ms, isOk);
       } catch (error) {
-        // Logged like any uncaught error of a plugin; the operation itself is done.
+        // Logged like any uncaught error of a plugin; the operation itself has completed.
         void Promise.reject(error);
       }
   });
@@ -76,16 +76,16 @@ export async function openFoundation(
   };
 }
 
-/** Where an import says that it has not ended. */
+/** Document that marks an unfinished import. */
 export const UNFINISHED_IMPORT = 'core.import';
 
-/** Throws for a store that an import was writing when it failed or was killed: a part of the books is no books. */
+/** Throws for a store with an unfinished import: a partial ledger is invalid. */
 async function refuseUnfinished(store: Store): Promise<void> {
   const mark = await store.keyv<{ readonly since: string }>(UNFINISHED_IMPORT).get('unfinished');
   if (!mark) return;
   throw new GatewayError(
     'store_unavailable',
-    `An import into this store began on ${mark.since} and has not ended: a part of what was exported is missing. Wait where it still runs; else throw the store away, and run "tollgate import" on a new, empty one.`,
+    `An import into this store began on ${mark.since} and has not ended, so data is missing. If it still runs, wait; otherwise delete the store and run "tollgate import" on a new, empty one.`,
   );
 }
 
@@ -114,8 +114,8 @@ async function openStore(
 }
 
 /**
- * What the configured store says of itself without being opened; undefined where its plugin cannot tell. Rejects when it cannot be
- * reached or used.
+ * Returns the store's description of itself without opening it; undefined if its plugin does not support this. Rejects if the store
+ * is unreachable or unusable.
  */
 export async function probeStore(loaded: LoadedConfig, log: Log): Promise<string | undefined> {
   const registry = new Registry();
@@ -127,10 +127,10 @@ export async function probeStore(loaded: LoadedConfig, log: Log): Promise<string
   }
 }
 
-/** How a store plugin leaves: its server is no provider. */
+/** Connections of a store plugin: its server is not a provider. */
 const DIRECT: Pick<Egress, 'wayOf' | 'outfit'> = Object.freeze({ wayOf: createWay, outfit: withWay });
 
-/** Sets the store plugin up, which says how to open the store. */
+/** Sets up the store plugin and returns its opener. */
 async function findOpener(
   { config, settings, plugins: [plugin] }: LoadedConfig,
   registry: Registry,
@@ -166,14 +166,14 @@ async function findOpener(
   return opener;
 }
 
-/** How long one plugin's `setup` or ready function may take. */
+/** Time limit of one plugin's `setup` or ready function. */
 export const SETUP_TIMEOUT_MS = 30_000;
 
-/** How long all of a generation's plugins may take to close; the last of them get at least {@link MIN_CLOSE_MS} each. */
+/** Time limit for closing all plugins of a generation; the last ones get at least {@link MIN_CLOSE_MS} each. */
 const CLOSE_TIMEOUT_MS = 5000;
 const MIN_CLOSE_MS = 250;
 
-/** Sets plugins up, those first that others require. What they registered stands in the order of the configuration. */
+/** Sets up plugins in dependency order. Their registrations follow the order of the configuration. */
 export async function setUpPlugins(loaded: LoadedConfig, registry: Registry, deps: ApiDeps): Promise<void> {
   const [, ...plugins] = loaded.plugins;
   const instances = loaded.config.instances.map((instance, at) => {
@@ -189,7 +189,7 @@ export async function setUpPlugins(loaded: LoadedConfig, registry: Registry, dep
     registry.assertTakesPart(name, plugin, { hooks, scope });
 }
 
-/** Sets one plugin up; an error stops the start and names the plugin. */
+/** Sets up one plugin; an error stops startup and names the plugin. */
 export function setUpPlugin(
   { name, plugin, config }: Pick<ApiInstance, 'name' | 'plugin' | 'config'>,
   api: WholeApi,
@@ -206,17 +206,17 @@ export function setUpPlugin(
   });
 }
 
-/** Runs what plugins asked for with `onRegistered`, in order. */
+/** Runs the `onRegistered` functions of plugins, in order. */
 export async function runRegistered(registered: readonly Owned<() => void>[]): Promise<void> {
   for (const { owner, value } of registered) await runInTime(owner, 'onRegistered', value);
 }
 
-/** Runs what plugins asked for with `onReady`, in order. */
+/** Runs the `onReady` functions of plugins, in order. */
 export async function runReady(ready: readonly Owned<() => void | Promise<void>>[]): Promise<void> {
   for (const { owner, value } of ready) await runInTime(owner, 'onReady', value);
 }
 
-/** Runs what plugins asked for with `onClose`, last registered first; one that fails or hangs does not keep the others open. */
+/** Runs the `onClose` functions of plugins in reverse order of registration. A failing or hanging one does not block the others. */
 export async function runClosers(
   closers: readonly Owned<() => void | Promise<void>>[],
   onError: (error: unknown) => void,
@@ -257,14 +257,14 @@ interface KeptValue {
 }
 
 /**
- * What plugins keep over a change of the configuration: metrics, counters, queues. A value is made once under its instance and
- * name, handed to each generation that asks for it, and closed when the last of those has ended.
+ * Values of plugins that survive a change of the configuration: metrics, counters, queues. A value is created once per instance and
+ * name, and shared by the generations that request it. It is closed when the last of these has ended.
  */
 export class Kept {
   readonly #values = new Map<string, KeptValue>();
   readonly #users = new Map<string, Set<object>>();
 
-  /** The `keep` of one instance in one generation. */
+  /** Returns the `keep` of one instance in one generation. */
   userOf(generation: object, instance: string): KeptUser {
     return {
       keep: (name, make, close) => {
@@ -279,7 +279,7 @@ export class Kept {
     };
   }
 
-  /** Ends a generation's use; returns how to close what only it used, in the order it was made. */
+  /** Ends a generation's use. Returns the close functions of values that only it used, in order of creation. */
   release(generation: object): readonly Owned<() => void | Promise<void>>[] {
     const closers: Owned<() => void | Promise<void>>[] = [];
     for (const [key, users] of [...this.#users]) {
@@ -293,7 +293,7 @@ export class Kept {
   }
 }
 
-/** An error of a plugin's set-up as a problem of the configuration at its place, where its plugin told which option it was. */
+/** Converts an error of a plugin's set-up to a configuration problem at the option that the plugin named, if any. */
 export function locateProblem(error: unknown, { config, raw }: Pick<LoadedConfig, 'config' | 'raw'>): unknown {
   if (!(error instanceof PluginError) || !(error.cause instanceof OptionError)) return error;
   const { path: place, problem, hint } = error.cause;

@@ -2,14 +2,14 @@ import { isGatewayError } from '../../contract/errors.ts';
 import type { Store } from '../../contract/store.ts';
 import type { HookBook, HookCounts } from './hook-guard.ts';
 
-/** What this process answers, by topic. */
+/** Readers of this process's reports, by topic. */
 export type Readers = ReadonlyMap<string, () => unknown>;
 
-/** Requests the values of a topic from every worker of this gateway. */
+/** Requests the reports on a topic from every worker of this gateway. */
 export interface Gatherer {
-  /** From now on this process answers with these: those of the live generation. */
+  /** Sets the readers of this process: those of the live generation. */
   serve(readers: Readers): void;
-  /** What all workers answer about a topic; with one process it asks itself. */
+  /** Returns the reports of all workers on a topic; a single process queries itself. */
   gather(topic: string): Promise<readonly unknown[]>;
 }
 
@@ -24,14 +24,14 @@ export function createLocalGatherer(): Gatherer {
   };
 }
 
-/** The topic under which the processes of one gateway tell how they do. */
+/** Topic of the state of a gateway's processes. */
 export const PROCESS_TOPIC = 'core.process';
 
-/** How one process of a gateway does. */
+/** State of one process of a gateway. */
 export interface ProcessState {
-  /** `ok`, or what is wrong with its store, in words that anyone may read. */
+  /** `ok`, or the problem of its store, without confidential details. */
   readonly store: string;
-  /** What hooks of plugins came to since it started. */
+  /** Hook counts of plugins since it started. */
   readonly hooks: readonly HookCounts[];
 }
 
@@ -39,7 +39,7 @@ export async function describeProcess(store: Store, book: HookBook): Promise<Pro
   return { store: await describeStore(store), hooks: book.all() };
 }
 
-/** `ok`, or what is wrong with a store, in words that anyone may read. */
+/** Returns `ok`, or the problem of a store, without confidential details. */
 export function describeStore(store: Store): Promise<string> {
   return store.health().then(
     () => 'ok',

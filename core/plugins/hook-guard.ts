@@ -1,47 +1,47 @@
 import type { HookName } from '../../contract/hooks.ts';
 
-/** How long an asynchronous hook may take where its instance says nothing. */
+/** Default time limit of an asynchronous hook. */
 export const HOOK_TIMEOUT_MS = 30_000;
 
-/** After so many timeouts in a row a hook is left alone. */
+/** Consecutive timeouts after which a hook is paused. */
 const MAX_TIMEOUTS = 5;
 
-/** For how long; then one call tries it. */
+/** Duration of the pause; one call then tests the hook. */
 export const PAUSE_MS = 10_000;
 
-/** How the hooks of one instance are bounded. */
+/** Limits of the hooks of one instance. */
 export interface HookRules {
   readonly timeoutMs: number;
-  /** `open`: a call goes on without a hook that fails. */
+  /** `open`: a call continues without a failed hook. */
   readonly onFailure: 'open' | 'closed';
 }
 
 export const DEFAULT_RULES: HookRules = Object.freeze({ timeoutMs: HOOK_TIMEOUT_MS, onFailure: 'closed' });
 
-/** What one instance did with one hook since the process started. */
+/** Counts of one hook of one instance since the process started. */
 export interface HookCounts {
   readonly plugin: string;
   readonly hook: HookName;
   calls: number;
   failures: number;
-  /** Calls that it did its work for. */
+  /** Successful runs. */
   wentWell: number;
-  /** Calls that went on, or failed, without it while it was left alone. */
+  /** Calls that continued, or failed, without it while it was paused. */
   skipped: number;
-  /** Calls that gave a promise, and what these took together. */
+  /** Asynchronous runs, and their total duration. */
   timed: number;
   timedMs: number;
   failedInARow: number;
   timeoutsInARow: number;
-  /** Of `performance.now()`; 0 while it is not left alone. */
+  /** By `performance.now()`; 0 if not paused. */
   pausedUntilMs: number;
-  /** The account whose call took too long last. */
+  /** Account of the last call that timed out. */
   timedOutFor: string | undefined;
-  /** Whether a call of another account tries it while it is left alone. */
+  /** True if a call of another account is testing it during the pause. */
   isTried: boolean;
 }
 
-/** The counts of all hooks of a process: they go on when the configuration changes. */
+/** Counts of all hooks of a process; they survive a change of the configuration. */
 export class HookBook {
   readonly #counts = new Map<string, HookCounts>();
 
@@ -62,7 +62,6 @@ export class HookBook {
   }
 }
 
-/** Counts a failure. */
 export function countFailure(counts: HookCounts): void {
   counts.failures += 1;
   counts.failedInARow += 1;
@@ -70,8 +69,8 @@ export function countFailure(counts: HookCounts): void {
 }
 
 /**
- * Counts a timeout; returns whether the hook is left alone from now on. `wentWellBefore` is what {@link HookCounts.wentWell} was when
- * the work began: a hook that did others' work meanwhile does not hang, and what hangs is this caller's own.
+ * Counts a timeout; returns whether the hook is now paused. `wentWellBefore` is {@link HookCounts.wentWell} at the start of the
+ * work. A hook with successes since then is not hanging, so the timeout is specific to this caller.
  */
 export function countTimeout(counts: HookCounts, wentWellBefore = counts.wentWell, account?: string): boolean {
   counts.timedOutFor = account;
@@ -82,8 +81,8 @@ export function countTimeout(counts: HookCounts, wentWellBefore = counts.wentWel
 }
 
 /**
- * Whether a hook is left alone now; counts who goes without it. Of those that come when the time is over one may try it, and before that
- * a call of another account than the one for which it took too long: it may hang for what that one sends alone.
+ * Returns whether a hook is paused, and counts the skipped call. After the pause one call may test it. During the pause, one call
+ * of another account may also test it, because the timeouts may be specific to an account.
  */
 export function isLeftAlone(counts: HookCounts, account?: string): boolean {
   const now = performance.now();
@@ -99,7 +98,7 @@ export function isLeftAlone(counts: HookCounts, account?: string): boolean {
   return true;
 }
 
-/** Forgets failures after a call that went well; returns whether the hook was left alone before. */
+/** Resets the failures after a success; returns whether the hook was paused. */
 export function forgetFailures(counts: HookCounts): boolean {
   const wasPaused = counts.pausedUntilMs > 0;
   counts.failedInARow = 0;

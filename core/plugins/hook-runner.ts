@@ -16,7 +16,7 @@ import {
 
 export type Handler = (...args: readonly unknown[]) => unknown;
 
-/** A hook as a plugin registered it. */
+/** Hook as registered by a plugin. */
 export interface HookEntry {
   readonly owner: string;
   readonly name: HookName;
@@ -26,46 +26,46 @@ export interface HookEntry {
 }
 
 /**
- * Steps that run one after the other; a throw stops. `first`: the first result that is not undefined wins. `sequence`: there is
- * none. `waterfall`: each step gets what the one before made of the value, as its second argument.
+ * Steps that run in sequence; a throw stops them. `first`: the first result other than undefined wins. `sequence`: no result.
+ * `waterfall`: each step gets the previous step's value as its second argument.
  */
 export interface Chain extends Steps {
   readonly kind: 'first' | 'sequence' | 'waterfall';
   readonly hasCall: boolean;
 }
 
-/** Whom hooks tell what came of them. */
+/** Hook event listeners. */
 export interface HookListeners {
-  /** Gets what a call goes on after: what a hook that only observes threw, or one that fails open. */
+  /** Receives the errors that a call ignores: those of observing hooks and of hooks that fail open. */
   onIgnored(owner: string, name: HookName, error: unknown): void;
-  /** Told what a hook did to a call, for its record. */
+  /** Receives the actions of hooks, for the record of a call. */
   onActed?(call: unknown, acted: CallHook): void;
-  /** Told that a hook of a call gave a promise that took over a millisecond. */
+  /** Receives the durations of asynchronous hooks over a millisecond. */
   onTimed?(call: unknown, step: Pick<Step, 'owner' | 'name'>, ms: number): void;
-  /** Told that a hook is left alone from now on, or no longer. */
+  /** Receives the start and the end of a hook's pause. */
   onPause?(owner: string, name: HookName, isPaused: boolean): void;
-  /** Counts work of a hook that no call waits for. */
+  /** Counts the work of hooks that no call waits for. */
   readonly pending: { begin(what: string): void; end(what: string): void };
 }
 
-/** The functions of all plugins for one hook, in order. */
+/** Functions of all plugins for one hook, in order. */
 export interface Steps extends HookListeners {
   readonly steps: readonly Step[];
   readonly shape: ResultShape;
 }
 
-/** What a result of a hook that is no refusal means. */
+/** Action of a hook that returned a result. */
 const ACTIONS: Readonly<Partial<Record<HookName, CallHook['action']>>> = Object.freeze({
   answer: 'answered',
   route: 'routed',
 });
 
-/** Notes what a hook did in the record of a call. */
+/** Records a hook's action on a call. */
 export function noteAction({ onActed }: Steps, call: unknown, step: Step, action: CallHook['action'], ms = 0): void {
   onActed?.(call, { plugin: step.owner, hook: step.name, action, ...(ms > 1 && { ms: Math.round(ms) }) });
 }
 
-/** Lets a call go on without a step that failed, where its plugin fails open; throws otherwise. A refusal is no failure. */
+/** Lets a call continue without a failed step if its plugin fails open; otherwise throws. A rejection is not a failure. */
 export function passFailure(steps: Steps, step: Step, call: unknown, thrown: unknown, ms?: number): void {
   const hasFailed = isFailure(thrown);
   if (call !== undefined) noteAction(steps, call, step, hasFailed ? 'failed' : 'refused', ms);
@@ -73,20 +73,20 @@ export function passFailure(steps: Steps, step: Step, call: unknown, thrown: unk
   steps.onIgnored(step.owner, step.name, thrown);
 }
 
-/** Whether an error is no answer of a plugin: its bug, or what it needs does not work. */
+/** Returns whether an error is a failure of a plugin (a bug or an unavailable dependency) and not a rejection. */
 function isFailure(error: unknown): boolean {
   return !isGatewayError(error) || error.status >= 500;
 }
 
 /**
- * Runs the steps in order; returns the value, or one promise of it when a step gives a promise. `subject` is the first argument of each
- * step, `value` what a waterfall begins with, `detail` the third argument.
+ * Runs the steps in order. Returns the value, or a promise of it if a step is asynchronous. `subject` is the first argument of each
+ * step, `value` the initial value of a waterfall, `detail` the third argument.
  */
 export function runChain(chain: Chain, subject: unknown, value?: unknown, detail?: unknown): unknown {
   return runFrom(chain, 0, chain.kind === 'waterfall' ? deepFreeze(value) : undefined, subject, detail);
 }
 
-/** Runs the steps from one on, until one gives a promise or to the end. */
+/** Runs the steps from an index until one returns a promise, or to the end. */
 function runFrom(chain: Chain, from: number, before: unknown, subject: unknown, detail: unknown): unknown {
   const { kind, steps, hasCall } = chain;
   const call = hasCall ? subject : undefined;
@@ -107,7 +107,7 @@ function runFrom(chain: Chain, from: number, before: unknown, subject: unknown, 
   return value;
 }
 
-/** Returns the value after a step's result, which may be of a wrong shape; throws then. */
+/** Returns the value after a step's result; throws for a result of a wrong shape. */
 function takeResult(
   chain: Chain,
   step: Step,
@@ -126,7 +126,7 @@ function takeResult(
   return value;
 }
 
-/** Goes on when the promise of the step `at` has settled. */
+/** Continues after the promise of the step `at` has settled. */
 function awaitResult(
   chain: Chain,
   at: number,
@@ -158,7 +158,7 @@ function awaitResult(
   });
 }
 
-/** Runs all steps at once; what one throws is reported and reaches neither the others nor the call. */
+/** Runs all steps concurrently. Errors are reported and affect neither the other steps nor the call. */
 export function observe({ steps, onIgnored, pending }: Steps, call: unknown, subject: unknown, onEnd?: unknown): void {
   let left = 1;
   const done = (): void => {
@@ -198,9 +198,9 @@ export function checkResult(step: Step, shape: ResultShape, result: unknown, bef
   return typeof result === 'object' && step.name !== 'stream' && step.name !== 'error' ? deepFreeze(result) : result;
 }
 
-/** One plugin's function for one hook. */
+/** Function of one plugin for one hook. */
 export interface Step extends HookEntry {
-  /** In words. */
+  /** Description for messages. */
   readonly place: string;
   readonly counts: HookCounts;
   readonly queue: DeadlineQueue;
@@ -208,7 +208,7 @@ export interface Step extends HookEntry {
   readonly onPause: HookListeners['onPause'];
 }
 
-/** What a step returns: a promise of it when it returns one, which fails when it never settles. */
+/** Returns a step's result, or a promise of it, which rejects at the time limit. */
 export function runStep(step: Step, subject?: unknown): unknown {
   const result = callStep(step, subject);
   if (!isPromise(result)) return result;
@@ -217,18 +217,18 @@ export function runStep(step: Step, subject?: unknown): unknown {
   );
 }
 
-/** Whether a call goes on without a step that is left alone now; throws where it must not. */
+/** Returns whether a call continues without a paused step; throws if the step fails closed. */
 export function isSkipped(step: Step, call?: unknown): boolean {
   if (!isLeftAlone(step.counts, accountOf(call))) return false;
   if (step.failsOpen) return true;
-  throw blame(step, new Error('is left alone for a moment: its last calls did not end in time'));
+  throw blame(step, new Error('is skipped for a time, since its last calls timed out'));
 }
 
-/** Who pays for a call, where a hook has one. */
+/** Returns the paying account of a call, if the hook has a call. */
 const accountOf = (call: unknown): string | undefined =>
   (call as { readonly principal?: { readonly account?: string } } | undefined)?.principal?.account;
 
-/** Calls a step; what it throws at once is attributed to its plugin. */
+/** Calls a step; synchronous errors are attributed to its plugin. */
 function callStep(step: Step, subject: unknown, value?: unknown, detail?: unknown): unknown {
   step.counts.calls += 1;
   try {
@@ -248,7 +248,7 @@ export function isPromise(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
 }
 
-/** A step whose promise has not settled. */
+/** Step with a pending promise. */
 class RunningStep implements Linked<RunningStep> {
   previous: RunningStep | undefined = undefined;
   next: RunningStep | undefined = undefined;
@@ -268,7 +268,7 @@ class RunningStep implements Linked<RunningStep> {
     this.untilMs = this.#startedMs + step.queue.timeoutMs;
   }
 
-  /** For the promise: what it settles to after its time is ignored. */
+  /** Settles the step; ignored after its time limit. */
   readonly settle = (result: unknown): void => {
     if (this.#step.queue.running.remove(this)) this.#onEnd(undefined, result, this.#count());
   };
@@ -301,7 +301,7 @@ class RunningStep implements Linked<RunningStep> {
 
 type OnStepEnd = (error: GatewayError | undefined, result?: unknown, ms?: number) => void;
 
-/** Steps that may take equally long, in the order in which they began: one timer, for the oldest, serves every call. */
+/** Steps with the same time limit, in order of their start: one timer, for the oldest, serves every call. */
 interface DeadlineQueue {
   readonly timeoutMs: number;
   readonly running: LinkedList<RunningStep>;
@@ -319,7 +319,7 @@ export function queueOf(timeoutMs: number): DeadlineQueue {
   return queue;
 }
 
-/** Calls `onEnd` when a step's promise settles, or takes too long: what it comes to later is ignored. */
+/** Calls `onEnd` when a step's promise settles or times out; later results are ignored. */
 function awaitStep(step: Step, work: PromiseLike<unknown>, onEnd: OnStepEnd, call?: unknown): void {
   const { queue } = step;
   const running = new RunningStep(step, onEnd, call);
@@ -328,7 +328,7 @@ function awaitStep(step: Step, work: PromiseLike<unknown>, onEnd: OnStepEnd, cal
   work.then(running.settle, running.fail);
 }
 
-/** A timer may fire a little before the time that `performance.now()` says. */
+/** A timer may fire slightly before the time of `performance.now()`. */
 const TOLERANCE_MS = 5;
 
 function watchSteps(queue: DeadlineQueue): void {
@@ -337,7 +337,7 @@ function watchSteps(queue: DeadlineQueue): void {
   queue.timer = nextMs === undefined ? undefined : setTimeout(watchSteps, nextMs - nowMs, queue).unref();
 }
 
-/** Fails the steps of a queue whose time is over at `nowMs` (of `performance.now()`); returns when the next one's time is over. */
+/** Fails the expired steps of a queue at `nowMs` (of `performance.now()`); returns the time limit of the next step. */
 export function failLateSteps(
   nowMs: number,
   { running }: DeadlineQueue = queueOf(HOOK_TIMEOUT_MS),
@@ -350,7 +350,7 @@ export function failLateSteps(
   return undefined;
 }
 
-/** A GatewayError is the plugin's response and passes; anything else is a bug of the plugin, which the log names. */
+/** Passes a GatewayError, which is the plugin's response. Any other error is a bug of the plugin, which the log names. */
 function attributeError(step: Step, error: unknown): GatewayError {
   if (isFailure(error)) countFailure(step.counts);
   return blame(step, error);
@@ -362,10 +362,10 @@ function blame(step: Step, error: unknown): GatewayError {
   return attributed;
 }
 
-/** The error of a step that returned something its hook has no use for. */
+/** Returns the error for a step with an invalid result. */
 export function wrongResult(step: Step, value: unknown, expected: string): GatewayError {
   const error = new TypeError(`returned ${describe(value)}; expected ${expected}, or undefined`);
-  // Where it was noticed says nothing of the plugin's code.
+  // The stack of the check says nothing about the plugin's code.
   error.stack = String(error);
   return attributeError(step, error);
 }
@@ -378,14 +378,14 @@ function describe(value: unknown): string {
   return names.length === 0 ? 'an empty object' : `an object with ${names.join(', ')}`;
 }
 
-/** The shape of a hook's result: checked, so that an error names the plugin and not the code that reads the result. */
+/** Shape of a hook's result, validated so that an error names the plugin and not the reader of the result. */
 export interface ResultShape {
   readonly expected: string;
-  /** `before` is what a waterfall hook was given to change. */
+  /** `before` is the input of a waterfall hook. */
   readonly fits: (value: unknown, before?: unknown) => boolean;
 }
 
-/** Whether a value looks like a request or a response of an operation. */
+/** Returns whether a value has the shape of an operation's request or response. */
 export type Check = (value: unknown) => boolean;
 
 export const isChatChunk = (value: unknown): boolean =>
@@ -413,7 +413,7 @@ const isHeaders = (value: unknown): boolean =>
 
 const NOTHING: ResultShape = { expected: 'nothing: a throw refuses', fits: () => false };
 
-/** The shape of each hook's result, where it has one that counts. */
+/** Returns the shape of each hook's result, for hooks with a result. */
 export function resultShapes(
   operation: Operation,
   isRequest: Check,

@@ -6,27 +6,27 @@ import type { HookName, StreamTransform } from '../../contract/hooks.ts';
 import { type Handler, type HookEntry, isPromise } from './hook-runner.ts';
 import { StreamChanges } from './stream-changes.ts';
 
-/** Finds the name of a caller's plan, at once or as a promise. */
+/** Finds the name of a caller's plan, synchronously or as a promise. */
 export type PlanNameOf = (principal: Principal) => string | undefined | Promise<string | undefined>;
 
 interface ScopeParts {
   readonly planNameOf: PlanNameOf;
-  /** Told what a hook would have done where its instance only logs. */
+  /** Receives the action that a hook in log mode would have taken. */
   onVerdict(call: unknown, verdict: CallHook, error?: unknown): void;
 }
 
-/** Hooks that know no call: an instance for some calls alone does not take part in them. */
+/** Hooks without a call: an instance that is limited to some calls skips them. */
 const WITHOUT_CALL: ReadonlySet<HookName> = new Set(['authenticate', 'arrive']);
 
-/** Hooks that watch, or end what others began: they run where an instance only logs. */
+/** Hooks that observe, or end the work of others: they also run in log mode. */
 const WATCHING: ReadonlySet<HookName> = new Set(['attempt', 'finish']);
 
-/** Makes what limits the hooks of one instance to some calls, and what keeps them from acting where it only logs; undefined for neither. */
+/** Creates the wrapper that limits the hooks of one instance to some calls, or to log mode; undefined for neither. */
 export function createScope(scope: InstanceScope, parts: ScopeParts): ((entry: HookEntry) => Handler) | undefined {
   const { when, mode, beside } = scope;
   if (!when && mode !== 'log' && !beside) return undefined;
   const verdicts = new Verdicts();
-  // Decided once a call, so that what a hook began the next one ends.
+  // Decided once per call, so that all hooks of a call run or none.
   const decided = new WeakMap<object, boolean | Promise<boolean>>();
   const isMeant = (call: Call): boolean | Promise<boolean> => {
     let is = decided.get(call);
@@ -39,7 +39,7 @@ export function createScope(scope: InstanceScope, parts: ScopeParts): ((entry: H
   return (entry) => {
     if (entry.handler === awaitVerdict) return (call) => verdicts.of(call as Call);
     const meant = bind(entry);
-    // A count of tokens has no response that could wait.
+    // A token count has no response that could wait.
     const isBeside = beside && entry.name === 'prepare' && !entry.operations?.includes(COUNT);
     return isBeside ? verdicts.note(meant) : meant;
   };
@@ -56,12 +56,12 @@ export function createScope(scope: InstanceScope, parts: ScopeParts): ((entry: H
   }
 }
 
-/** Stands for what waits, before the response of a call, for the policies that look at its request meanwhile. */
+/** Marks the position where a response waits for policies that check its request in parallel. */
 function awaitVerdict(): undefined {
   return undefined;
 }
 
-/** The hooks at which responses wait for policies that run beside their calls. */
+/** Returns the hooks where responses wait for policies that run in parallel with their calls. */
 export function verdictHooks(instances: readonly Pick<PluginInstance, 'name' | 'scope'>[]): readonly HookEntry[] {
   return instances
     .filter(({ scope }) => scope?.beside)
@@ -70,16 +70,16 @@ export function verdictHooks(instances: readonly Pick<PluginInstance, 'name' | '
     );
 }
 
-/** What one policy found of calls that went on meanwhile. */
+/** Results of one policy for calls that did not wait for it. */
 class Verdicts {
   readonly #running = new WeakMap<object, Promise<unknown>>();
 
-  /** What a response waits for: it rejects where the policy refuses its call. */
+  /** Returns a promise that the response waits for; it rejects if the policy rejects the call. */
   of(call: Call): Promise<unknown> | undefined {
     return this.#running.get(call);
   }
 
-  /** Lets a hook run beside its call. What it refuses at once is refused at once. */
+  /** Runs a hook in parallel with its call. Synchronous rejections apply at once. */
   note(run: Handler): Handler {
     return (...args) => {
       const [call] = args as readonly [Call];
@@ -87,14 +87,14 @@ class Verdicts {
       if (!isPromise(work)) return refuseChange(work);
       const verdict = Promise.all([this.#running.get(call), work.then(refuseChange)]).then(() => undefined);
       this.#running.set(call, verdict);
-      // A call that ends without a response waits for nobody.
+      // Prevents an unhandled rejection for calls that end without a response.
       verdict.catch(() => undefined);
       return undefined;
     };
   }
 }
 
-/** The request is with the provider already. */
+/** Rejects a change, because the provider already has the request. */
 function refuseChange(result: unknown): undefined {
   if (result === undefined) return undefined;
   throw new TypeError('changed a request beside which it runs: with "beside" a policy may refuse and change nothing');
@@ -102,7 +102,7 @@ function refuseChange(result: unknown): undefined {
 
 type When = NonNullable<InstanceScope['when']>;
 
-/** Whether a call has one of each that is named. */
+/** Returns whether a call matches every condition. */
 function matches(when: When, call: Call, planNameOf: PlanNameOf): boolean | Promise<boolean> {
   const { principal, tags, targets, operation, client } = call;
   const { model } = call.request as Partial<ChatRequest>;
@@ -126,12 +126,12 @@ function matches(when: When, call: Call, planNameOf: PlanNameOf): boolean | Prom
   return isPromise(plan) ? Promise.resolve(plan).then((name) => has(when.plans, [name])) : has(when.plans, [plan]);
 }
 
-/** `gpt-5*` is every name that begins so. */
+/** Matches names; `gpt-5*` is a prefix. */
 function isNamed(pattern: string, name: string): boolean {
   return pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : pattern === name;
 }
 
-/** Runs a hook, and tells what it would have done: it neither changes nor refuses anything. */
+/** Runs a hook in log mode: reports its action, and neither changes nor rejects anything. */
 function onlyLog({ owner, name, handler }: HookEntry, onVerdict: ScopeParts['onVerdict']): Handler {
   const verdict = (call: unknown, action: CallHook['action'], error?: unknown): undefined => {
     onVerdict(call, { plugin: owner, hook: name, action }, error);
@@ -155,7 +155,7 @@ function onlyLog({ owner, name, handler }: HookEntry, onVerdict: ScopeParts['onV
   };
 }
 
-/** A transform that sees a stream and changes nothing of it; tells once what it would have done. */
+/** Creates a transform that observes a stream without changes, and reports once the action it would have taken. */
 function watch(
   transform: StreamTransform,
   tell: (action: CallHook['action'], error?: unknown) => void,

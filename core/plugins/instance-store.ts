@@ -8,7 +8,7 @@ import { maxEntries } from '../../contract/units.ts';
 import { changedMeanwhile } from '../../contract/versions.ts';
 import { PluginError, type Registry } from './registry.ts';
 
-/** The group and name of an instance: `providers` and `openai`. */
+/** Group and name of an instance: `providers` and `openai`. */
 interface InstanceName {
   readonly group: string;
   readonly name: string;
@@ -16,7 +16,7 @@ interface InstanceName {
 
 const NAMESPACE = /^[a-z][a-z0-9-]{0,40}$/;
 
-/** The part of the store that belongs to one plugin instance: its documents, sets and counters are nobody else's. */
+/** Part of the store that belongs to one plugin instance: its private documents, sets and counters. */
 export interface InstanceStore {
   keyv<T>(namespace: string): Keyv<T>;
   share<T>(name: string): Keyv<T>;
@@ -26,7 +26,7 @@ export interface InstanceStore {
   kept(): AccountDocuments;
 }
 
-/** Lays an instance's name in front of everything it stores. */
+/** Creates the store of an instance, which prefixes all names with the instance's name. */
 export function createInstanceStore(store: () => Store, registry: Registry, instance: InstanceName): InstanceStore {
   const prefix = prefixOf(instance);
   const checkName = (what: string, name: string): void => {
@@ -54,8 +54,8 @@ export function createInstanceStore(store: () => Store, registry: Registry, inst
 }
 
 /**
- * Without `:`, which divides names inside the stores, and without a `.` of its own, so that no two instances can meet; a plugin
- * that is named by a path or package is known by a hash of it.
+ * Returns a prefix without `:`, the separator inside stores, and without `.` in the name, so that prefixes of two instances never
+ * collide. A plugin given by a path or package is identified by a hash of it.
  */
 function prefixOf({ group, name }: InstanceName): string {
   const safe = /^[a-z0-9_-]{1,63}$/.test(name) ? name : createHash('sha256').update(name).digest('hex').slice(0, 24);
@@ -87,16 +87,19 @@ function prefixCounters(store: () => Store, prefix: string): Counters {
   };
 }
 
-/** How often a read or a change is made anew because of others; each time another one was written, so it is a long queue that ends here. */
+/**
+ * Maximum number of attempts for a read or a change. Each retry means that another writer succeeded, so the limit is reached only
+ * under heavy contention.
+ */
 const MAX_TRIES = 200;
 const VERSION_DIGITS = 8;
-/** How long a process remembers which ids it listed. */
+/** Time for which a process caches the ids it listed. */
 const LISTED_MS = 3_600_000;
 
 /**
- * Records on documents and sets. Each version is a document of its own, never written again; what makes it the newest is a
- * member of the record's set. That set has as many members as there are versions: adding one with that number as the most it
- * may have succeeds for one writer alone, and the others read anew.
+ * Records on documents and sets. Each version is an immutable document. The newest version is determined by a member of the
+ * record's set, which has as many members as there are versions. Adding a member with that number as the maximum succeeds for
+ * exactly one writer. The others read again.
  */
 export function createRecords<T>(store: Pick<InstanceStore, 'keyv' | 'sets'>, name: string): Records<T> {
   const listeners = new Set<(id: string) => void>();
@@ -113,11 +116,11 @@ export function createRecords<T>(store: Pick<InstanceStore, 'keyv' | 'sets'>, na
         const value = make(now.value);
         if (!(await withStore(() => write(id, now.version + 1, value)))) continue;
         for (const listener of listeners) listener(id);
-        // Nobody reads what was replaced; when this fails, a small document stays.
+        // The replaced document is unused. If this fails, a small document remains.
         if (now.member !== undefined) await remove(id, now.member).catch(() => undefined);
         return { version: now.version + 1, before: now.value, value };
       }
-      throw new GatewayError('conflict', 'Too many changes of this come at once. Try again in a moment.');
+      throw new GatewayError('conflict', 'Too many concurrent changes of this object. Try again in a moment.');
     },
 
     onChange: (listener) => void listeners.add(listener),
@@ -135,7 +138,7 @@ export function createRecords<T>(store: Pick<InstanceStore, 'keyv' | 'sets'>, na
   };
 }
 
-/** The versions of each record: `read` gives the newest, and `write` is false where another writer was first. */
+/** Versions of each record: `read` returns the newest, and `write` returns false if another writer was first. */
 function createVersions<T>(store: Pick<InstanceStore, 'keyv' | 'sets'>, name: string) {
   const documents = () => store.keyv<{ readonly value: T }>(name);
   const setOf = (id: string): string => `${name}-versions:${hashId(id)}`;
@@ -147,11 +150,11 @@ function createVersions<T>(store: Pick<InstanceStore, 'keyv' | 'sets'>, name: st
     for (let tries = 0; tries < MAX_TRIES; tries += 1) {
       const version = await store.sets.size(setOf(id));
       if (version === 0) return { version, value: undefined };
-      // Each version's member begins with its number, and there is one member of each.
+      // Each version has one member, which begins with its number.
       const [member] = await store.sets.list(setOf(id), { limit: 1, after: digits(version) });
       const document = member === undefined ? undefined : await documents().get(keyOf(id, member));
       if (document !== undefined && member !== undefined) return { version, value: document.value, member };
-      // It may have been replaced, and removed, since its number was read: then there is a newer one.
+      // The version may have been replaced and removed after its number was read. Then a newer one exists.
       if (version === missing) break;
       missing = version;
     }
@@ -160,7 +163,7 @@ function createVersions<T>(store: Pick<InstanceStore, 'keyv' | 'sets'>, name: st
 
   const write = async (id: string, version: number, value: T): Promise<boolean> => {
     const member = `${digits(version)}.${randomBytes(9).toString('base64url')}`;
-    // The document first: what the set names is there.
+    // The document is written first, so that members of the set refer to existing documents.
     if (!(await documents().set(keyOf(id, member), { value }))) throw unavailable(undefined);
     if ((await store.sets.add(setOf(id), member, version)) === 'added') return true;
     await remove(id, member);
@@ -170,7 +173,7 @@ function createVersions<T>(store: Pick<InstanceStore, 'keyv' | 'sets'>, name: st
   return { read, write, remove };
 }
 
-/** The records of each name; the same name gives the same object, so that who changes tells who reads. */
+/** Returns the records of each name. The same name returns the same object, so that writers notify readers. */
 export function createRecordBook(store: Pick<InstanceStore, 'keyv' | 'sets'>): <T>(name: string) => Records<T> {
   const known = new Map<string, Records<unknown>>();
   return <T>(name: string) => {
@@ -180,7 +183,7 @@ export function createRecordBook(store: Pick<InstanceStore, 'keyv' | 'sets'>): <
   };
 }
 
-/** Any text may be an id. */
+/** Hashes an id, because any text may be one. */
 function hashId(id: string): string {
   return createHash('sha256').update(id).digest('base64url');
 }
@@ -189,7 +192,7 @@ function digits(version: number): string {
   return String(version).padStart(VERSION_DIGITS, '0');
 }
 
-/** Unknown is never absent: whatever a store throws is `store_unavailable`. */
+/** Converts all errors of a store to `store_unavailable`: unknown is never reported as absent. */
 async function withStore<R>(operation: () => Promise<R>): Promise<R> {
   try {
     return await operation();
@@ -199,7 +202,7 @@ async function withStore<R>(operation: () => Promise<R>): Promise<R> {
 }
 
 function unavailable(cause: unknown): GatewayError {
-  return new GatewayError('store_unavailable', 'The store does not answer. Try again shortly.', {
+  return new GatewayError('store_unavailable', 'The store does not respond. Try again shortly.', {
     retryAfterMs: 1000,
     cause,
   });

@@ -4,21 +4,21 @@ import type { Offer } from '../../contract/provider.ts';
 import { REDACTED } from '../../contract/secret-pattern.ts';
 import { PluginError, type Registry } from './registry.ts';
 
-/** An instance whose definition says what it may use. */
+/** Instance whose definition declares its permissions. */
 interface Declared {
   readonly name: string;
   readonly plugin: Plugin;
 }
 
-/** What the definition of a plugin says that it uses. */
+/** Permissions that a plugin's definition declares. */
 export interface Permit {
   has(permission: Permission): boolean;
-  /** Throws where it does not say so; `what` it uses. */
+  /** Throws if the permission is not declared; `what` describes the use. */
   assert(permission: Permission, what: string): void;
 }
 
 export function permit({ name, plugin: { kind, permissions = [] } }: Declared): Permit {
-  // An auth plugin is there for credentials of callers.
+  // Auth plugins may always read credentials of callers.
   const has = (permission: Permission): boolean => permissions.includes(permission);
   return {
     has,
@@ -32,7 +32,7 @@ export function permit({ name, plugin: { kind, permissions = [] } }: Declared): 
   };
 }
 
-/** The platform's `fetch` for these hosts alone; undefined for any. */
+/** Returns the platform's `fetch`, limited to these hosts; undefined allows all. */
 export function boundFetch(
   fetchAny: typeof fetch,
   hosts: () => ReadonlySet<string> | undefined,
@@ -50,7 +50,7 @@ export function boundFetch(
   };
 }
 
-/** What instances offer, without what they are trusted with. */
+/** Returns the offers of instances without their secrets. */
 export function withoutKeys<O extends Offer>(offers: ReadonlyMap<string, O>): ReadonlyMap<string, O> {
   return new Map(
     [...offers].map(([name, offer]) => {
@@ -59,14 +59,14 @@ export function withoutKeys<O extends Offer>(offers: ReadonlyMap<string, O>): Re
         ...{ header: credential.header, required: credential.required },
         value: credential.value === undefined ? undefined : REDACTED,
       };
-      // The methods of a class are not its objects' own.
+      // The methods of a class are not own properties of its objects.
       const shown = { credential: { value: hidden }, keys: { value: undefined }, headers: { value: undefined } };
       return [name, Object.freeze(Object.create(offer, shown) as O)];
     }),
   );
 }
 
-/** What plugins give one another. */
+/** Services of plugins for each other. */
 export function servicesApi(registry: Registry, { name, plugin }: Declared): Pick<PluginApi, 'provide' | 'require'> {
   return {
     provide(service: string, implementation: unknown) {
@@ -85,7 +85,7 @@ export function servicesApi(registry: Registry, { name, plugin }: Declared): Pic
         );
       const found = registry.services.get(service);
       if (!found) throw new PluginError(name, `requires "${service as string}", which no plugin provides`);
-      // What was provided under a name has the type of that name.
+      // A service registered under a name has that name's type.
       return found.value as Services[N];
     },
   };

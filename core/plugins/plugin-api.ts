@@ -51,7 +51,7 @@ import { assertDefinition, assertMembers, assertSchema, PluginError, type Regist
 
 const MODEL_TABLES = Object.freeze({ shipped: loadModelTable, problemsOfTable, problemsOfModels });
 
-/** The API of one plugin instance; everything it registers is filed under the instance's name. */
+/** Creates the API of one plugin instance; registrations are filed under the instance's name. */
 export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi {
   const { registry, settings, aliases } = deps;
   const { group, name, plugin, config } = instance;
@@ -91,7 +91,7 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
   } satisfies WholeApi);
 }
 
-/** The instance's own part of the store. Getters: for a store plugin there is no store. */
+/** Store API of the instance. Uses getters, because a store plugin has no store. */
 function storesApi(
   store: () => Store,
   { kept, ...own }: Omit<InstanceStore, 'keyv'>,
@@ -115,7 +115,7 @@ function storesApi(
   });
 }
 
-/** Models, and calls that go through the pipeline of every call. */
+/** Models, and calls through the common pipeline. */
 function modelsApi(
   services: () => CallServices,
   registry: Registry,
@@ -124,7 +124,7 @@ function modelsApi(
 ): ModelsApi {
   return Object.freeze({
     list: (principal) => services().models(principal),
-    // A getter: while plugins are set up there is no catalog.
+    // A getter, because there is no catalog while plugins are set up.
     get catalog() {
       return services().catalog;
     },
@@ -166,7 +166,7 @@ function booksApi(
   } satisfies BooksApi);
 }
 
-/** What operators see and change. */
+/** Operators' view and actions. */
 function operatorsApi(deps: ApiDeps, services: () => CallServices, instance: ApiInstance, allow: Permit): OperatorsApi {
   const { registry, settings } = deps;
   const { group, name } = instance;
@@ -223,11 +223,11 @@ function operatorsApi(deps: ApiDeps, services: () => CallServices, instance: Api
 
 const FIGURE = /^[a-z][a-z0-9_]{2,60}$/;
 
-/** Where an instance's own endpoints are. */
+/** Returns the hosts of an instance's own endpoints. */
 function hostsOfOffers(registry: Registry, name: string): readonly string[] {
   const own = [...registry.offers.values()].filter(({ owner }) => owner === name);
   return own.flatMap(({ value: { offer } }) => [
-    // What has a transport of its own may name any place.
+    // A base URL with a custom transport may be arbitrary.
     ...(URL.canParse(offer.baseUrl) ? [new URL(offer.baseUrl).host] : []),
     ...(offer.hosts ?? []),
   ]);
@@ -255,7 +255,7 @@ type Registration = Pick<
   | 'onClose'
 >;
 
-/** What a plugin registers while it is set up. */
+/** Registrations during set-up. */
 function registrationApi(deps: ApiDeps, instance: ApiInstance, way: Way | undefined): Registration {
   const { registry } = deps;
   const { name, plugin } = instance;
@@ -327,7 +327,7 @@ function registrationApi(deps: ApiDeps, instance: ApiInstance, way: Way | undefi
   };
 }
 
-/** What is called at a vendor's. Throws for one that could not be called. */
+/** Throws for an offer that cannot be called. */
 function assertOffer(owner: string, what: string, offer: Offer): void {
   assertMembers(owner, what, offer, ['error']);
   if (
@@ -337,7 +337,10 @@ function assertOffer(owner: string, what: string, offer: Offer): void {
     throw new PluginError(owner, `has ${what} with the base URL "${offer.baseUrl}": write https://api.example.com/v1`);
 }
 
-/** Those of an operation that a plugin brings may have members of its own, which that plugin's types name; core's own are closed. */
+/**
+ * Validates an offer. Offers of a plugin's operation may have additional members, which that plugin's types define; those of core's
+ * operations may not.
+ */
 function checkOffer(registry: Registry, instance: ApiInstance, operation: string, offer: Offer): void {
   const what = `the offer for ${operation}`;
   if (OWN_OPERATIONS.includes(operation)) {
@@ -386,10 +389,10 @@ function registerDialect(registry: Registry, owner: string, definition: DialectD
   registry.claim(registry.dialects, 'dialect', definition.name, owner, deepFreeze(definition));
 }
 
-/** What a plugin gave as a hook, as an entry of the registry. */
+/** Converts a plugin's hook to an entry of the registry. */
 export function toHookEntry<N extends HookName>(owner: string, name: N, hook: Hook<N> | undefined): HookEntry {
   if (typeof hook === 'function') return { owner, name, handler: hook as HookEntry['handler'] };
-  // A plugin in JavaScript may give anything; what is no hook is refused when it is added.
+  // A plugin in JavaScript may pass any value; an invalid hook is rejected when it is added.
   const { handler, order, operations } = (hook ?? {}) as Partial<HookObject<N>>;
   return {
     owner,
@@ -400,11 +403,11 @@ export function toHookEntry<N extends HookName>(owner: string, name: N, hook: Ho
   };
 }
 
-/** What calls offer plugins once a generation is assembled; until then a plugin may register, but not call models. */
+/** Services for plugins after a generation is assembled. Before that, a plugin may register but not call models. */
 export interface CallServices {
   chat(request: ChatRequest, context: CallContext): Promise<ChatResponse | AsyncIterable<ChatChunk>>;
   call<O extends Operation>(operation: O, request: RequestOf<O>, context: OperationContext): Promise<CallResult<O>>;
-  /** Filled in where requests of clients are read. */
+  /** Set by the code that reads requests of clients. */
   draft: ModelsApi['draft'];
   readonly sendTo: ModelsApi['sendTo'];
   readonly checkEffects: ModelsApi['checkEffects'];
@@ -418,40 +421,40 @@ export interface CallServices {
   routing(): RoutingState;
 }
 
-/** Opens the store; it reports each of its operations to the watcher. */
+/** Opens the store, which reports its operations to the watcher. */
 export type OpenStore = (observe: StoreWatcher) => Promise<Store>;
 
-/** Who asks for a kept value: an instance of a generation. */
+/** User of a retained value: an instance of a generation. */
 export interface KeptUser {
   keep<T>(name: string, make: () => T, close?: (kept: T) => void | Promise<void>): T;
 }
 
-/** What the APIs of all instances of a generation are made with. */
+/** Dependencies of the APIs of all instances of a generation. */
 export interface ApiDeps {
   readonly registry: Registry;
   readonly settings: GatewaySettings;
   readonly aliases: Readonly<Record<string, readonly string[]>>;
   readonly log: Log;
   readonly gatherer: Gatherer;
-  /** What this process answers when workers gather, filled in while plugins are set up. */
+  /** Readers of this process for gathering, set while plugins are set up. */
   readonly readers: Map<string, () => unknown>;
   /** Absent while the store plugin itself is set up. */
   readonly store?: Store;
-  /** What operators changed; absent while the store plugin itself is set up. */
+  /** Audit log; absent while the store plugin itself is set up. */
   readonly audit?: AuditLog;
-  /** The gateway's own records; absent as `audit` is. */
+  /** The gateway's own records; absent under the same condition as `audit`. */
   readonly records?: <T>(name: string) => Records<T>;
-  /** Filled in once all plugins are set up. */
+  /** Set once all plugins are set up. */
   readonly ready: { services?: CallServices };
   readonly openStore: (owner: string, open: OpenStore, probe?: () => Promise<string>) => void;
   readonly keptUser: (instance: string) => KeptUser;
   readonly redact: (text: string) => string;
   readonly egress: Pick<Egress, 'wayOf' | 'outfit'>;
-  /** Absent as `audit` is. */
+  /** Absent under the same condition as `audit`. */
   readonly gateway?: GatewayView;
 }
 
-/** An instance as its API is made for it. */
+/** Instance, as needed to create its API. */
 export interface ApiInstance {
   readonly group: string;
   readonly name: string;

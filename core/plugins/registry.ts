@@ -33,7 +33,7 @@ import type { Figure, StoreWatcher } from '../../contract/units.ts';
 import type { HookBook } from './hook-guard.ts';
 import type { HookEntry } from './hook-runner.ts';
 
-/** An error of a plugin that stops the start; its message names the plugin. */
+/** Startup error of a plugin; its message names the plugin. */
 export class PluginError extends Error {
   override readonly name = 'PluginError';
   readonly plugin: string;
@@ -44,8 +44,8 @@ export class PluginError extends Error {
 }
 
 /**
- * Sets up what a configuration names, and begins anew without a plugin that fails and is not required, as often as one does: of what it registered
- * nothing is left.
+ * Sets up the configured plugins. If an optional plugin fails, starts again without it and without its registrations; repeats this
+ * for each failing one.
  */
 export async function setUpIsolated<T>(
   loaded: LoadedConfig,
@@ -59,15 +59,15 @@ export async function setUpIsolated<T>(
     const without = leaveOut(loaded, error);
     if (!without) throw error;
     const [left] = without.leftOut.slice(-1);
-    log.error(
-      { plugin: left?.instance.name, err: error },
-      'a plugin cannot be set up and is left out: it is not required',
-    );
+    log.error({ plugin: left?.instance.name, err: error }, 'an optional plugin cannot be set up and is not loaded');
     return await setUpIsolated(without, log, setUp);
   }
 }
 
-/** Aliases without the targets of a provider that is left out; one that has no others keeps them, so that its calls are told which provider there is not. */
+/**
+ * Removes the targets of a skipped provider from aliases. An alias without other targets keeps them, so that errors of its calls
+ * name the missing provider.
+ */
 function withoutTargets(
   { models, routes }: GatewayConfig,
   { kind, name }: PluginInstance,
@@ -79,7 +79,7 @@ function withoutTargets(
     return others.length === 0 ? all : others;
   };
   const mapped = <T>(rows: Readonly<Record<string, T>>, change: (row: T) => T): Readonly<Record<string, T>> =>
-    // Without a prototype, as they were: callers look up names that strangers send.
+    // Without a prototype, like the originals: lookups use names from untrusted callers.
     Object.assign(
       Object.create(null),
       Object.fromEntries(Object.entries(rows).map(([key, row]) => [key, change(row)])),
@@ -93,7 +93,7 @@ function withoutTargets(
   };
 }
 
-/** Refuses a plugin that needs one that was left out. */
+/** Rejects a plugin that requires a skipped one. */
 function refuseMissing({ config, plugins, leftOut = [] }: LoadedConfig): void {
   for (const [at, { name }] of config.instances.entries())
     for (const needed of plugins[at + 1]?.requires ?? [])
@@ -104,7 +104,7 @@ function refuseMissing({ config, plugins, leftOut = [] }: LoadedConfig): void {
         );
 }
 
-/** A configuration without the plugin that an error comes from; undefined where that one is required. */
+/** Returns the configuration without the plugin that caused an error; undefined if that plugin is required. */
 function leaveOut(loaded: LoadedConfig, error: unknown): Required<LoadedConfig> | undefined {
   const failure = error instanceof ConfigError ? error.cause : error;
   if (!(failure instanceof PluginError)) return undefined;
@@ -116,7 +116,7 @@ function leaveOut(loaded: LoadedConfig, error: unknown): Required<LoadedConfig> 
   return {
     ...loaded,
     config: { ...config, ...withoutTargets(config, instance), instances: config.instances.filter(isLeft) },
-    // The first one is the store's.
+    // The first plugin is the store's.
     plugins: [...plugins.slice(0, 1), ...plugins.slice(1).filter(isLeft)],
     leftOut: [...(loaded.leftOut ?? []), { instance, reason: failure.message }],
   };
@@ -130,19 +130,19 @@ export interface Owned<T> {
 type Table<T> = Map<string, Owned<T>>;
 
 /**
- * Everything that plugins registered, and who registered it. Open during set-up, frozen before the gateway listens;
- * two plugins that claim one thing are told so, both by name.
+ * Registrations of all plugins, with their owners. Open during set-up, frozen before the gateway listens. A conflict of two plugins
+ * is an error that names both.
  */
 export class Registry {
   readonly operations: Table<OperationDefinition> = new Map();
   readonly dialects: Table<DialectDefinition> = new Map();
-  /** By operation and instance, as `chat openai`. */
+  /** By operation and instance, such as `chat openai`. */
   readonly offers: Table<{ readonly operation: string; readonly offer: Offer }> = new Map();
   readonly agents: Table<AgentDefinition> = new Map();
   readonly commands: Table<Command> = new Map();
   readonly routes: Table<Route> = new Map();
   readonly upgrades: Table<UpgradeHandler> = new Map();
-  /** The subprotocols with keys that those paths take. */
+  /** Subprotocol prefixes with keys, by websocket path. */
   readonly keyProtocols = new Map<string, string>();
   readonly schemas: Table<Schema> = new Map();
   readonly shared: Table<string> = new Map();
@@ -157,15 +157,15 @@ export class Registry {
   readonly announcements: Announcement[] = [];
   readonly signInLinks: SignInLink[] = [];
   readonly personalData: Table<PersonalData> = new Map();
-  /** Members of definitions that plugins for a newer contract have and this one does not: they have no effect. */
+  /** Unknown members of definitions, from plugins for a newer contract: they have no effect. */
   readonly unknownMembers: { readonly owner: string; readonly message: string }[] = [];
-  /** What plugins provide to one another, by name. */
+  /** Services that plugins provide to each other, by name. */
   readonly services: Table<unknown> = new Map();
   #frozen = false;
 
   /**
-   * Ends registration; only `closers` and `announcements` may grow after this. Throws for hooks of operations that nobody has;
-   * `switchedOff` are those that the configuration could have.
+   * Ends registration; only `closers` and `announcements` may grow after this. Throws for hooks of unknown operations.
+   * `switchedOff` lists the operations that the configuration could enable.
    */
   freeze(switchedOff: readonly string[] = []): void {
     this.#frozen = true;
@@ -194,10 +194,10 @@ export class Registry {
     this.claim(this.offers, `offer for ${operation}`, `${operation} ${owner}`, owner, { operation, offer }, owner);
   }
 
-  /** What instances offer for an operation, by instance name. */
+  /** Returns the offers of instances for an operation, by instance name. */
   offersOf<O extends Operation>(operation: O): ReadonlyMap<string, OfferOf<O>> {
     const own = [...this.offers.values()].filter(({ value }) => value.operation === operation);
-    // `addOffer` is called with the offer of its operation only: the API's types see to that.
+    // The API's types ensure that `addOffer` receives offers of its operation only.
     return new Map(own.map(({ owner, value }) => [owner, value.offer as OfferOf<O>]));
   }
 
@@ -218,7 +218,7 @@ export class Registry {
     if (keyProtocol !== undefined) this.keyProtocols.set(path, keyProtocol);
   }
 
-  /** Refuses plugins' routes that core has itself: which of two would respond must not be a matter of chance. */
+  /** Rejects plugin routes that core has itself: precedence must not depend on chance. */
   refuseRoutesOf(core: readonly Route[]): void {
     const own = new Set(core.map(routeShape));
     for (const { owner, value } of this.routes.values())
@@ -238,7 +238,9 @@ export class Registry {
     this.hooks.push(entry);
   }
 
-  /** Puts what runs with each call in the order of the configuration, also where what others require was set up before them. */
+  /**
+   * Sorts registrations of per-call code in the order of the configuration, even where dependencies required another set-up order.
+   */
   sortBy(instances: readonly string[]): void {
     const order = new Map(instances.map((name, at) => [name, at]));
     const byInstance = (a: { readonly owner: string }, b: { readonly owner: string }): number =>
@@ -247,7 +249,7 @@ export class Registry {
     this.middleware.sort(byInstance);
   }
 
-  /** Refuses an instance that its kind makes useless: a provider that nobody can call, an auth plugin that checks nobody. */
+  /** Rejects an instance without effect for its kind: a provider without offers, or an auth plugin without authentication. */
   assertTakesPart(
     owner: string,
     { kind, provides = [] }: Pick<Plugin, 'kind' | 'provides'>,
@@ -284,7 +286,7 @@ export class Registry {
 
 function refuseOperation(owner: string, what: string, operation: string, known: readonly string[]): never {
   const remedy = didYouMean(operation, known) ?? `Operations are: ${known.join(', ')}.`;
-  throw new PluginError(owner, `${what} the operation "${operation}", which nobody registered. ${remedy}`);
+  throw new PluginError(owner, `${what} the operation "${operation}", which is not registered. ${remedy}`);
 }
 
 function refuseBound(owner: string, option: string, what: string): never {
@@ -292,7 +294,7 @@ function refuseBound(owner: string, option: string, what: string): never {
   throw new PluginError(owner, cause.message, { cause });
 }
 
-/** What a plugin in JavaScript may get wrong about a hook is told at the start, not at the first request. */
+/** Validates a hook of a plugin in JavaScript at startup instead of at the first request. */
 function assertHook({ owner, name, handler, order, operations }: HookEntry): void {
   const fail = (message: string): never => {
     throw new PluginError(owner, message);
@@ -308,8 +310,8 @@ function assertHook({ owner, name, handler, order, operations }: HookEntry): voi
 }
 
 /**
- * Refuses a definition with a member or a value that the contract does not have: without effect, a misspelt one could open what it
- * was to close. What a plugin for a newer contract has, and nothing that is known looks like, is noted.
+ * Rejects a definition with an unknown member or value: a misspelled one without effect could leave open what it should close.
+ * Members of a newer contract that resemble no known member are recorded instead.
  */
 export function assertDefinition(
   registry: Registry,
@@ -329,7 +331,7 @@ export function assertDefinition(
 
 const METHODS: readonly unknown[] = Object.freeze(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']);
 
-/** The same for a route: what would fail later, without the name of its plugin. */
+/** Validates a route, because later errors would not name its plugin. */
 function assertRoute(owner: string, route: Route): void {
   const { method, path, auth, role, scope, responses, handler, body, query, summary } = route as Partial<Route>;
   const label = `route "${String(method)} ${String(path)}"`;
@@ -338,23 +340,24 @@ function assertRoute(owner: string, route: Route): void {
     (!METHODS.includes(method) && `has no method of ${METHODS.join(', ')}`) ||
     ((typeof path !== 'string' || !path.startsWith('/')) && 'needs a path that begins with /') ||
     (/(?<!\\)(?:[:*](?![\w"])|[()[\]+?!])/.test(String(path)) &&
-      'has a path that cannot be read: a parameter is :name, other signs have a \\ before them') ||
+      'has an invalid path: parameters are :name, other signs need a \\ before them') ||
     (typeof handler !== 'function' && 'has no handler function: handler(ctx) { … }') ||
     ((typeof summary !== 'string' || summary === '') && `has no summary: one line of what it does`) ||
     (!(auth === 'none' || (Array.isArray(auth) && auth.length > 0 && auth.every(isCredential))) &&
-      `says nothing about who may call it: auth: 'none', or a list of 'key' and 'token'`) ||
-    (role !== undefined && auth === 'none' && "has a role, and auth: 'none' lets everybody call it") ||
+      `has no auth: use auth: 'none', or a list of 'key' and 'token'`) ||
+    (role !== undefined && auth === 'none' && "has a role, but auth: 'none' lets everyone call it") ||
     (scope !== undefined &&
       role === undefined &&
       "has a scope without role: 'admin', so that every key could call it") ||
-    ((!isObject(responses) || Object.keys(responses).length === 0) &&
-      `says nothing about its responses: { 200: 'What it is.' }`) ||
-    (body !== undefined && !isObject(body) && "has a body schema that is no object: body: { type: 'object', … }") ||
-    (query !== undefined && !isObject(query) && "has a query schema that is no object: query: { type: 'object', … }");
+    ((!isObject(responses) || Object.keys(responses).length === 0) && `has no responses: { 200: 'What it is.' }`) ||
+    (body !== undefined && !isObject(body) && "has a body schema that is not an object: body: { type: 'object', … }") ||
+    (query !== undefined &&
+      !isObject(query) &&
+      "has a query schema that is not an object: query: { type: 'object', … }");
   if (wrong) throw new PluginError(owner, `${label} ${wrong}`);
 }
 
-/** What a plugin in JavaScript may leave out of something that it registers: functions, and members that are objects. */
+/** Validates that a registration of a plugin in JavaScript has all functions and object members. */
 export function assertMembers(
   owner: string,
   what: string,
@@ -372,12 +375,12 @@ export function assertMembers(
       throw new PluginError(owner, `has ${what} without "${name}", which it needs`);
 }
 
-/** A schema of anything else that a plugin registers. */
+/** Validates a schema that a plugin registers. */
 export function assertSchema(owner: string, what: string, schema: unknown): void {
-  if (!isObject(schema)) throw new PluginError(owner, `${what} is no object, so it is no JSON schema`);
+  if (!isObject(schema)) throw new PluginError(owner, `${what} is not an object, so it is not a JSON schema`);
 }
 
-/** What a route matches, whatever its parameters are called. */
+/** Returns the pattern of a route, independent of parameter names. */
 function routeShape({ method, path }: Route): string {
   return `${method} ${path.replaceAll(/(?<!\\)([:*])\w+/g, '$1')}`;
 }
@@ -394,18 +397,21 @@ function asOwner<T>(owner: string, what: string, work: () => T): T {
 
 /** Compiles the schemas of requests. */
 export interface RequestSchemas {
-  /** Throws a PluginError for a schema that is wrong. */
+  /** Throws a PluginError for an invalid schema. */
   compile(owner: string, schema: Schema, what: string): ValidateFunction;
-  /** The JSON texts of the schemas that were compiled. */
+  /** Returns the JSON texts of the compiled schemas. */
   texts(): readonly string[];
 }
 
 const findValidator = createValidatorFinder('requests');
 
-/** A reference to another schema: what a text with one means is known only with the others. */
+/** Matches references to other schemas: the meaning of such a text depends on the others. */
 export const REFERS_TO_OTHERS = /"\$(?:ref|dynamicRef)":"[^#]/;
 
-/** Compiles the schemas of one configuration; `schemas` are those that others refer to by their `$id`. Throws a PluginError for one that is wrong. */
+/**
+ * Compiles the schemas of one configuration; `schemas` are those that others refer to by their `$id`. Throws a PluginError for an
+ * invalid one.
+ */
 export function createRequestSchemas(schemas: readonly Owned<Schema>[]): RequestSchemas {
   const others = JSON.stringify(schemas.map(({ value }) => value));
   const texts = new Set<string>();
@@ -419,7 +425,7 @@ export function createRequestSchemas(schemas: readonly Owned<Schema>[]): Request
     const text = JSON.stringify(schema);
     const { $id } = schema;
     return asOwner(owner, what, () => {
-      // Ajv sees only those that nobody knew.
+      // Checked here, because Ajv receives only schemas without a precompiled validator.
       if ($id !== undefined && (textsById.get($id) ?? text) !== text)
         throw new TypeError(`another schema has the $id "${String($id)}"`);
       textsById.set($id, text);
@@ -427,7 +433,7 @@ export function createRequestSchemas(schemas: readonly Owned<Schema>[]): Request
       return findValidator(REFERS_TO_OTHERS.test(text) ? text + others : text, () => compile(schema));
     });
   };
-  // One that is wrong stops the start, even when nothing refers to it.
+  // An invalid schema stops startup, even without a reference to it.
   for (const { owner, value } of schemas) find(owner, value, `the schema "${value.$id}"`);
   return {
     compile: find,
@@ -441,10 +447,10 @@ function createAjvWith(schemas: readonly Owned<Schema>[]): Ajv2020 {
   return ajv;
 }
 
-/** Compiles the schema of a route's body or query; undefined when it has none. Throws a PluginError for one that is wrong. */
+/** Compiles the schema of a route's body or query; undefined without one. Throws a PluginError for an invalid one. */
 export type CompileRoute = (owner: string, route: Route, what: 'body' | 'query') => ValidateFunction | undefined;
 
-/** Compiles the schemas of routes, with those of all other requests of their generation. */
+/** Compiles the schemas of routes together with those of all requests of their generation. */
 export function createRouteCompiler(requests: RequestSchemas): CompileRoute {
   return (owner, route, what) => {
     const schema = route[what] as Schema | undefined;
@@ -452,7 +458,7 @@ export function createRouteCompiler(requests: RequestSchemas): CompileRoute {
   };
 }
 
-/** All instances of a configuration, the store's first, and what they registered; those that were left out come last. */
+/** Describes all instances of a configuration and their registrations: the store's first, skipped ones last. */
 export function describePlugins(
   { raw, config, builtins, plugins, leftOut = [] }: LoadedConfig,
   registry: Registry,

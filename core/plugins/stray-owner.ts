@@ -5,8 +5,8 @@ import { CODE_ROOT } from '../../config/package-root.ts';
 import { ownerOf, runningPlugin } from './attribution.ts';
 
 /**
- * The plugin that an error nobody caught belongs to: whose code was running, else whose file is first in its stack (a listener
- * on a request runs where nothing is known of who added it). Undefined when it is core's own.
+ * Returns the plugin of an uncaught error: the running plugin, else the first plugin file in the stack. The latter covers listeners
+ * on a request, which run without information on who added them. Undefined for core's own errors.
  */
 export function findStrayOwner(error: unknown, loaded: LoadedConfig): string | undefined {
   return (
@@ -14,7 +14,7 @@ export function findStrayOwner(error: unknown, loaded: LoadedConfig): string | u
   );
 }
 
-/** Frames of libraries are passed over: what they do is done for their callers. */
+/** Skips frames of libraries: they run on behalf of their callers. */
 function findInStack(stack: string, loaded: LoadedConfig): string | undefined {
   const places = placesOf(loaded);
   const own = ['contract', 'core', 'config', 'cli', 'openapi', 'routing', 'egress', 'models'].map(
@@ -29,7 +29,7 @@ function findInStack(stack: string, loaded: LoadedConfig): string | undefined {
   return undefined;
 }
 
-/** Where the code of each instance lies: a file, or a folder with its separator. */
+/** Returns the location of each instance's code: a file, or a folder with its separator. */
 function placesOf({ config, builtins }: LoadedConfig): readonly { readonly owner: string; readonly place: string }[] {
   return config.instances.map(({ name: owner, kind, plugin }) => {
     const builtin = builtins.find((each) => each.kind === kind && each.name === plugin);

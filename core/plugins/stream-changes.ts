@@ -1,8 +1,8 @@
 import type { ChatChunk } from '../../contract/chat.ts';
 
-/** Notices that a transform changes what a stream says. What it only holds back for a while, or cuts in other pieces, it does not change. */
+/** Detects whether a transform changes the content of a stream. Delays and different chunk boundaries are not changes. */
 export class StreamChanges {
-  /** Of each text that came and has not gone on, by its place in the choices. */
+  /** Pending part of each text, by its path in the choices. */
   readonly #held = new Map<string, string>();
   readonly #onChange: () => void;
   #isChanged = false;
@@ -12,12 +12,12 @@ export class StreamChanges {
     this.#onChange = onChange;
   }
 
-  /** Whether some of what came has not gone on; while nothing has, a chunk that goes on as it came need not be noted. */
+  /** True if some input is still pending. Otherwise an unchanged chunk need not be recorded. */
   get isHolding(): boolean {
     return this.#held.size > 0;
   }
 
-  /** Notes what came, and what the transform let go on then. */
+  /** Records input, and the output of the transform for it. */
   note(came: readonly ChatChunk[], gone: readonly ChatChunk[]): void {
     if (this.#isChanged) return;
     eachText(came, (place, text) => this.#held.set(place, (this.#held.get(place) ?? '') + text));
@@ -29,7 +29,7 @@ export class StreamChanges {
     });
   }
 
-  /** Notes that nothing more goes on. */
+  /** Records the end of the output. */
   end(): void {
     if (this.#held.size > 0) this.#change();
   }
@@ -42,7 +42,7 @@ export class StreamChanges {
   }
 }
 
-/** All texts of chunks: what stands in the choices at any depth. */
+/** Visits all texts of chunks, at any depth of the choices. */
 function eachText(chunks: readonly ChatChunk[], take: (place: string, text: string) => void): void {
   for (const { choices } of chunks) for (const { index, delta } of choices) walkTexts(delta, `${index}`, take);
 }
@@ -53,7 +53,7 @@ function walkTexts(value: unknown, place: string, take: (place: string, text: st
   for (const [name, member] of Object.entries(value)) walkTexts(member, `${place}.${indexOf(member) ?? name}`, take);
 }
 
-/** Which call of a tool a delta goes on with does not depend on where it stands in its list. */
+/** Returns the index of a tool call: a delta belongs to a call by its index, not by its position in the list. */
 function indexOf(member: unknown): unknown {
   return typeof member === 'object' && member !== null && 'index' in member ? member.index : undefined;
 }

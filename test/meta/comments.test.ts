@@ -7,7 +7,7 @@ const ALL = [
 ];
 
 /** Highest share of comment sentences that begin with a relative clause, in percent. It only falls; the aim is 5. */
-const MOST_CLAUSES = 9.1;
+const MOST_CLAUSES = 2;
 /** Highest share in a folder whose comments are plain. */
 const MOST_IN_PLAIN = 5;
 /** Folders whose comments are plain. Every folder belongs here in the end. */
@@ -15,6 +15,13 @@ const PLAIN: readonly string[] = [
   'bench',
   'cli',
   'config',
+  'contract',
+  'core/app.ts',
+  'core/gateway.ts',
+  'core/http',
+  'core/logger.ts',
+  'core/plugins',
+  'egress',
   'models',
   'openapi',
   'plugins/agents',
@@ -24,11 +31,15 @@ const PLAIN: readonly string[] = [
   'plugins/formats',
   'plugins/guardrails',
   'plugins/operations',
+  'plugins/policies/access-log.ts',
+  'plugins/policies/accounts',
   'plugins/policies/admin',
   'plugins/policies/alias-parameters.ts',
   'plugins/policies/cache',
   'plugins/policies/feature-hints.ts',
   'plugins/policies/kit',
+  'plugins/policies/limits',
+  'plugins/policies/metrics',
   'plugins/policies/mirror.ts',
   'plugins/policies/model-refresh',
   'plugins/policies/notices',
@@ -38,6 +49,7 @@ const PLAIN: readonly string[] = [
   'plugins/policies/usage',
   'plugins/providers',
   'plugins/secrets',
+  'plugins/stores',
   'plugins/tts',
   'routing',
   'test/app/',
@@ -48,6 +60,7 @@ const PLAIN: readonly string[] = [
   'test/conformance/',
   'test/contract/',
   'test/core/',
+  'test/docs/',
   'test/egress/',
   'test/exchanges/',
   'test/faults/',
