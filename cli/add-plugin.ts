@@ -82,7 +82,7 @@ function readSpec(given: string): string {
     throw new CliError(
       `"${given}" is not a package`,
       EXIT.usage,
-      'Name one as npm install does: tollgate-plugin-acme, @scope/name@1.2.3, ./file.tgz or a folder.',
+      'Use the form of npm install: tollgate-plugin-acme, @scope/name@1.2.3, ./file.tgz or a folder.',
     );
   return existsSync(given) ? path.resolve(given) : given;
 }
@@ -94,7 +94,7 @@ function readOptions(text: unknown): Manifest {
   throw new CliError(
     '--options is not a JSON object',
     EXIT.usage,
-    `Such as --options '{"apiKey":"\${ACME_API_KEY}"}'.`,
+    `Example: --options '{"apiKey":"\${ACME_API_KEY}"}'.`,
   );
 }
 
@@ -116,13 +116,16 @@ async function lookAt(spec: string): Promise<Found> {
     const peers = isObject(manifest['peerDependencies']) ? manifest['peerDependencies'] : {};
     if (!isMarked && !Object.hasOwn(peers, 'tollgate'))
       throw refuse(
-        'is no plugin of Tollgate',
-        `A plugin has the keyword "${KEYWORD}" or names tollgate in its peerDependencies; nothing of this one was run.`,
+        'is not a Tollgate plugin',
+        `A plugin has the keyword "${KEYWORD}" or tollgate in its peerDependencies. No code of this package was run.`,
       );
     if (!/^(@[^/]+\/|tollgate-plugin-)/.test(name))
-      throw refuse('cannot be named in a configuration', 'A package needs a name tollgate-plugin-… or a scope.');
+      throw refuse(
+        'cannot be used in a configuration',
+        'The package name must begin with tollgate-plugin- or have a scope.',
+      );
     const plugin = await importPackage(name, folder).catch((error: Error) => {
-      throw refuse(`cannot be used: ${error.message}`, 'A folder has to be built before it is added: npm run build.');
+      throw refuse(`cannot be used: ${error.message}`, 'Build a folder before you add it: npm run build.');
     });
     const facts = await factsOf({ name, manifest, plugin, spec, folder });
     return { name, manifest, plugin, facts };
@@ -150,19 +153,19 @@ async function factsOf({ name, manifest, plugin, spec, folder }: Staged): Promis
     .map(([option]) => option);
   const list = (names: readonly string[] | undefined): string => names?.join(', ') || 'none';
   return {
-    what: textOf(manifest['description']) ?? 'it does not say',
+    what: textOf(manifest['description']) ?? 'no description',
     plugin: `${plugin.kind} "${plugin.name}", plugin API ${plugin.apiVersion}`,
-    licence: textOf(manifest['license']) ?? 'it names none',
-    from: path.isAbsolute(spec) ? spec : `the registry of npm, as ${spec}`,
-    provenance: path.isAbsolute(spec) ? 'not known of a file' : await findProvenance(name, textOf(manifest['version'])),
-    packages: packages === 1 ? 'itself alone' : `itself and ${packages - 1} that it depends on`,
+    licence: textOf(manifest['license']) ?? 'not specified',
+    from: path.isAbsolute(spec) ? spec : `npm registry, as ${spec}`,
+    provenance: path.isAbsolute(spec) ? 'unknown for a file' : await findProvenance(name, textOf(manifest['version'])),
+    packages: packages === 1 ? 'only this package' : `this package and ${packages - 1} dependencies`,
     scripts: skipped.length > 0 ? `not run: ${skipped.join(', ')}` : 'none',
-    hosts: [...(plugin.hosts ?? []), ...urls.map((option) => `the host of its option ${option}`)].join(', ') || 'none',
+    hosts: [...(plugin.hosts ?? []), ...urls.map((option) => `host of the option ${option}`)].join(', ') || 'none',
     permissions: list(plugin.permissions),
-    credentials: list([...(plugin.credentials ?? []), ...secrets.map((option) => `its option ${option}`)]),
+    credentials: list([...(plugin.credentials ?? []), ...secrets.map((option) => `option ${option}`)]),
     together: `provides ${list(plugin.provides)}; requires ${list(plugin.requires)}`,
     commands: list(plugin.commands?.map((command) => command.name)),
-    rights: 'it runs in the gateway’s process, with all of its rights',
+    rights: 'runs in the gateway’s process with all its rights',
   };
 }
 
@@ -170,10 +173,10 @@ async function factsOf({ name, manifest, plugin, spec, folder }: Staged): Promis
 async function findProvenance(name: string, version: string | undefined): Promise<string> {
   const words = ['view', `${name}@${version ?? 'latest'}`, 'dist.attestations', '--json', '--loglevel=error'];
   const said = await npm(words, os.tmpdir()).then(parseJson, () => undefined);
-  if (said === undefined) return 'none: the registry has no attestation of how it was built';
+  if (said === undefined) return 'none: the registry has no build attestation';
   const { provenance, url } = isObject(said) ? said : {};
   const type = isObject(provenance) ? textOf(provenance['predicateType']) : undefined;
-  return `attested (${type ?? 'of an unknown form'}), to be verified by npm audit signatures${url ? `: ${textOf(url)}` : ''}`;
+  return `attested (${type ?? 'unknown type'}); verify it with npm audit signatures${url ? `: ${textOf(url)}` : ''}`;
 }
 
 interface Target {
@@ -188,23 +191,19 @@ function placeFor({ kind, name }: Plugin, { raw, file }: Target, as: unknown): r
   if (kind === 'store') {
     if (/(^|[{,\s])["']?store["']?\s*:/m.test(source))
       throw new CliError(
-        `${raw.file} has a store already`,
+        `${raw.file} already has a store`,
         EXIT.usage,
-        'What is kept in one is not in another: install the package by npm, and write store: { plugin: … } yourself.',
+        'Data of one store is not in another. Install the package with npm and set store: { plugin: … } yourself.',
       );
     return ['store'];
   }
   const group = GROUP_NAMES.find((each) => GROUPS[each].kind === kind);
   const instance = typeof as === 'string' ? as : name;
   if (group === undefined || !INSTANCE_NAME.test(instance))
-    throw new CliError(`"${instance}" is not a name of an instance`, EXIT.usage, 'Give another one with --as.');
+    throw new CliError(`"${instance}" is not a valid instance name`, EXIT.usage, 'Set another name with --as.');
   const members = raw.value[group];
   if (isObject(members) && Object.hasOwn(members, instance))
-    throw new CliError(
-      `${raw.file} has ${group}.${instance} already`,
-      EXIT.usage,
-      'Give the new one another name with --as.',
-    );
+    throw new CliError(`${raw.file} already has ${group}.${instance}`, EXIT.usage, 'Set another name with --as.');
   return [group, instance];
 }
 
@@ -216,7 +215,7 @@ async function confirmInstall({ err, isTty }: Terminal, json: boolean, place: st
       'Check the facts above, then add --yes.',
     );
   const reader = createInterface({ input: process.stdin, output: err });
-  const reply = await reader.question(`Install it, and write ${place} into the configuration? [y/N] `);
+  const reply = await reader.question(`Install it and add ${place} to the configuration? [y/N] `);
   reader.close();
   if (!/^y(es)?$/i.test(reply.trim())) throw new CliError('nothing was installed', EXIT.usage);
 }
@@ -247,7 +246,7 @@ async function install({ spec, raw: { baseDir }, file, found, place, value }: Wo
         baseDir,
       ).catch(() => undefined);
     for (const putBack of kept) putBack();
-    const { hint } = error instanceof CliError ? error : { hint: 'Give the options that it needs with --options.' };
+    const { hint } = error instanceof CliError ? error : { hint: 'Set its required options with --options.' };
     throw new CliError(`${found.name} was not added: ${describeError(error).join('\n')}`, EXIT.config, hint);
   }
 }
@@ -273,9 +272,9 @@ function writeInto(file: string, text: string, place: readonly string[], value: 
   }
   if (!file.endsWith('.json'))
     throw new CliError(
-      `${path.basename(file)} is a program, which cannot be written into`,
+      `${path.basename(file)} is a program, which cannot be edited automatically`,
       EXIT.usage,
-      `Run npm install, and write ${place.join('.')}: ${JSON.stringify(value)} yourself.`,
+      `Run npm install and add ${place.join('.')}: ${JSON.stringify(value)} yourself.`,
     );
   const indent = /^([ \t]+)"/m.exec(text)?.[1] ?? 2;
   return `${JSON.stringify(setIn(parseJson(text), keys, value), null, indent)}\n`;
@@ -306,15 +305,15 @@ async function npm(words: readonly string[], cwd: string): Promise<string> {
       throw new CliError('npm is not installed', EXIT.unavailable, 'Install npm, which comes with Node.');
     if (code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER')
       throw new CliError(
-        `npm said more than ${NPM_BYTES / 1e6} MB, and was ended`,
+        `npm printed more than ${NPM_BYTES / 1e6} MB and was stopped`,
         EXIT.unavailable,
-        'Look at what `npm config get registry` names, and at the package.',
+        'Check `npm config get registry` and the package.',
       );
     if (killed)
       throw new CliError(
-        `npm took longer than ${NPM_MS / 60_000} minutes, and was ended`,
+        `npm took longer than ${NPM_MS / 60_000} minutes and was stopped`,
         EXIT.unavailable,
-        'Look at the network, and try again.',
+        'Check the network and try again.',
       );
     const said = stderr.split('\n').filter((line) => /^npm (error|ERR!) (?!A complete log|code )/.test(line));
     const reason = said
@@ -322,9 +321,9 @@ async function npm(words: readonly string[], cwd: string): Promise<string> {
       .map((line) => line.replace(/^npm (error|ERR!) /, ''))
       .join(' ');
     throw new CliError(
-      `npm failed: ${reason || 'it did not say why'}`,
+      `npm failed: ${reason || 'unknown reason'}`,
       EXIT.unavailable,
-      'Look at the name, and at the network.',
+      'Check the name and the network.',
     );
   }
 }

@@ -28,7 +28,7 @@ export const COMMON_FLAGS: readonly Flag[] = Object.freeze([
   readFlag('--json', 'print one JSON document on stdout'),
   readFlag('--no-color', 'no colours'),
   readFlag('--wide', 'show all columns of tables'),
-  readFlag('-h, --help', 'show what the command takes'),
+  readFlag('-h, --help', 'show help of the command'),
 ]);
 
 /** Position on the command line, by the words before it: `/keys/create`. */
@@ -87,7 +87,7 @@ export function fishCompletion(words: readonly Word[]): string {
       ),
     ];
   });
-  return `# Completion of tollgate for fish. To keep it:
+  return `# Completion of tollgate for fish. To install it:
 #   tollgate config completion fish > ~/.config/fish/completions/tollgate.fish
 complete -c tollgate -f
 ${[...COMMON_FLAGS.map((flag) => writeFlag(undefined, flag)), ...lines].join('\n')}
@@ -125,9 +125,9 @@ export async function printCompletion(context: CommandContext, commands: readonl
   const write = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
   if (!write)
     throw new CliError(
-      `there is no completion for "${shell}"`,
+      `completion for "${shell}" is not supported`,
       EXIT.usage,
-      `Shells are ${Object.keys(SHELLS).join(', ')}.`,
+      `Use one of ${Object.keys(SHELLS).join(', ')}.`,
     );
   const script = write(placeWords([...coreWords(commands), ...(await pluginWords(context))]));
   createIo(context.terminal, context.globals.json === true).result({ shell, script }, script.trimEnd());
@@ -188,7 +188,7 @@ function isPlain({ name }: Word): boolean {
 export function bashCompletion(words: readonly Word[]): string {
   const places = placesOf(words);
   const known = places.slice(1).map(({ at }) => at);
-  return `# Completion of tollgate for bash. To keep it:
+  return `# Completion of tollgate for bash. To install it:
 #   tollgate config completion bash > ~/.local/share/bash-completion/completions/tollgate
 _tollgate() {
   local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD - 1]}
@@ -231,7 +231,7 @@ export function zshCompletion(words: readonly Word[]): string {
   const places = placesOf(words);
   const known = places.slice(1).map(({ at }) => at);
   return `#compdef tollgate
-# Completion of tollgate for zsh. To keep it, in a folder of $fpath:
+# Completion of tollgate for zsh. To install it, in a folder of $fpath:
 #   tollgate config completion zsh > ~/.zfunc/_tollgate
 _tollgate() {
   local at= values= files= i

@@ -60,7 +60,7 @@ function describe(pem: string): string {
 /** `~ providers.openai.apiKey: "****" → "****"`. An added or removed value is shown alone. */
 export function formatChange({ path, before, after, needsRestart }: ConfigChange): string {
   const sign = before === undefined ? '+' : after === undefined ? '-' : '~';
-  const values = before === after ? 'another secret' : [before, after].filter((text) => text !== undefined).join(' → ');
+  const values = before === after ? 'changed secret' : [before, after].filter((text) => text !== undefined).join(' → ');
   return `${sign} ${path}: ${values}${needsRestart ? '  (after a restart)' : ''}`;
 }
 

@@ -94,7 +94,7 @@ export async function runDev(context: CommandContext): Promise<void> {
 function formatWaiting(former: LoadedConfig, loaded: LoadedConfig): string {
   const waiting = diffConfigs(former.config, loaded.config).filter(({ needsRestart }) => needsRestart);
   if (waiting.length === 0) return '';
-  return `          restart for ${waiting.map(({ path }) => path).join(', ')}: the former values stay\n`;
+  return `          restart to apply ${waiting.map(({ path }) => path).join(', ')}; the previous values stay in use\n`;
 }
 
 /** True for errors that the author can fix by a save. A port in use or an unreachable store is not one. */
@@ -222,7 +222,7 @@ function formatFailure(error: unknown, thrown: unknown, { colors }: Terminal): s
   const place = placeOfError(thrown);
   if (place) lines.push(...readFrame(place).map((line) => `       ${line}\n`));
   if (thrown instanceof Error && TOP_LEVEL_AWAIT.test(thrown.message))
-    lines.push('       tollgate plugins dev loads modules without await at the top: do that work in setup\n');
+    lines.push('       tollgate plugins dev does not support top-level await. Move that code to setup\n');
   return lines.join('');
 }
 

@@ -19,16 +19,16 @@ export async function run(context: CommandContext): Promise<void> {
   const variables = [...new Set([...config.matchAll(/\$\{([A-Z][A-Z0-9_]*)(?=[:}])/g)].map(([, name]) => name))];
   const files: Record<string, string> = {
     'tollgate.config.yaml': config,
-    '.env.example': `# Copy to .env and fill in what you have; a provider without its key answers 503 until it is set.\n${variables.map((name) => `${name}=`).join('\n')}\n`,
+    '.env.example': `# Copy to .env and fill in your keys. A provider without a key returns 503.\n${variables.map((name) => `${name}=`).join('\n')}\n`,
   };
   const ignored = ignoredBefore();
   const missing = IGNORED.filter((line) => !ignored.lines.has(bare(line)));
   const taken = Object.keys(files).filter((name) => existsSync(name));
   if (taken.length > 0 && options['force'] !== true)
     throw new CliError(
-      `${taken.join(' and ')} exist already`,
+      `${taken.join(' and ')} already exist`,
       EXIT.usage,
-      'Use --force to replace them, or another folder.',
+      'Replace them with --force, or use another folder.',
     );
   if (missing.length > 0) files['.gitignore'] = `${ignored.text}${missing.join('\n')}\n`;
   for (const [name, text] of Object.entries(files)) writeFileSync(name, text);
@@ -86,8 +86,8 @@ export async function printClientSetup(context: CommandContext, name: string): P
   const io = createIo(context.terminal, context.globals.json === true);
   if (!io.json) {
     if (setup.note !== undefined) io.note(setup.note);
-    io.note(`Replace ${KEY} by a key; \`tollgate keys create --user <name>\` creates one.`);
-    if (model === MODEL) io.note(`Replace ${MODEL} by a model; \`tollgate models\` lists them.`);
+    io.note(`Replace ${KEY} with a key; \`tollgate keys create --user <name>\` creates one.`);
+    if (model === MODEL) io.note(`Replace ${MODEL} with a model; \`tollgate models\` lists them.`);
   }
   io.result({ client: name, base, model, steps }, text.join('\n\n'));
 }
@@ -106,8 +106,8 @@ function findSetup(name: string): ClientSetup {
   const names = Object.keys(setups);
   const near = nearest(name, names)[0];
   const hint =
-    near === undefined ? `Clients are ${names.join(', ')}.` : `Did you mean ${near}? All: ${names.join(', ')}.`;
-  throw new CliError(`there is no client "${name}"`, EXIT.usage, hint);
+    near === undefined ? `Use one of ${names.join(', ')}.` : `Did you mean ${near}? All: ${names.join(', ')}.`;
+  throw new CliError(`the client "${name}" is unknown`, EXIT.usage, hint);
 }
 
 /** Base URL of the gateway for clients on this machine. Wildcard addresses become 127.0.0.1. */

@@ -42,7 +42,11 @@ export async function checkConfig(context: CommandContext): Promise<void> {
       ...{ pointer: config.instances.find(({ name }) => name === owner)?.pointer ?? '', atKey: true, message },
     }));
     left = leftOut.map(({ instance: { pointer }, reason }) => ({
-      ...{ pointer, atKey: true, message: `is not required, and a gateway starts without it: ${reason}` },
+      ...{
+        pointer,
+        atKey: true,
+        message: `is optional and cannot be set up, so the gateway starts without it: ${reason}`,
+      },
     }));
   });
   const store = context.options['connect'] === true ? await probe(loaded) : undefined;
@@ -54,7 +58,7 @@ export async function checkConfig(context: CommandContext): Promise<void> {
   const { date: prices } = loadModelTable();
   io.result(
     { file: config.file, plugins: names, warnings, prices, ...(store !== undefined && { store }) },
-    `${config.file} is fine: ${names.length} plugins, prices of ${describeAge(prices)}${store === undefined ? '' : `; the store ${config.store.name} can be used: ${store}`}`,
+    `${config.file} is valid: ${names.length} plugins, prices of ${describeAge(prices)}${store === undefined ? '' : `; the store ${config.store.name} is usable: ${store}`}`,
   );
 }
 
@@ -144,7 +148,7 @@ export async function printOpenApi({ terminal, globals }: CommandContext): Promi
 }
 
 async function probe(loaded: LoadedConfig): Promise<string> {
-  return (await probeStore(loaded, quietLog())) ?? 'its plugin cannot tell more without opening it';
+  return (await probeStore(loaded, quietLog())) ?? 'its plugin reports no details without opening it';
 }
 
 /** `tollgate models explain <model>`: shows the targets of a model's calls, and why. */
@@ -200,7 +204,7 @@ export async function explainModel(context: CommandContext): Promise<void> {
 }
 
 function describeHedge({ after, maxExtra }: HedgeRule): string {
-  return `after ${after === 'p95' ? after : `${after} ms`} for ${Number((maxExtra * 100).toFixed(3))} % of the calls`;
+  return `after ${after === 'p95' ? after : `${after} ms`} for at most ${Number((maxExtra * 100).toFixed(3))} % of calls`;
 }
 
 async function describeTarget(
@@ -244,9 +248,9 @@ async function callRunning<C extends 'targets' | 'status'>(
 /** Error for a missing gateway, with what to do. */
 export function noGatewayError(dataDir: string): CliError {
   return new CliError(
-    `no gateway of this configuration runs on ${dataDir}`,
+    `no running gateway of this configuration found on ${dataDir}`,
     EXIT.unavailable,
-    'Run this as the same user, on the same machine and with the same configuration as the gateway.',
+    'Run the command as the same user, on the same machine and with the same configuration as the gateway.',
   );
 }
 
@@ -282,7 +286,7 @@ const HEAD = [
   'TARGET',
   'STATE',
   'WHY',
-  'LEFT ALONE S',
+  'RETRY IN S',
   'ERRORS %',
   'ATTEMPTS',
   'WHOLE MS',
@@ -292,7 +296,7 @@ const HEAD = [
 
 function describe(terminal: Terminal, reply: ControlReply<'targets'>, now: number): string {
   const { running, allowed, refused } = reply.retries;
-  const head = `process ${reply.pid}: ${running} of ${allowed} retries run, ${refused} were refused since the start`;
+  const head = `process ${reply.pid}: ${running} of ${allowed} retries running, ${refused} rejected since the start`;
   const rows = targetRows(reply).map((row) => cellsOf(row, now));
   return `${head}\n${rows.length === 0 ? 'No target was tried yet.' : fitTable(terminal, HEAD, rows)}`;
 }
@@ -323,7 +327,7 @@ export async function runChat(context: CommandContext): Promise<void> {
   const [model = '', ...words] = args;
   const prompt = words.length === 0 || words.join(' ') === '-' ? await readStdin() : words.join(' ');
   if (prompt.trim() === '')
-    throw new CliError('there is no prompt', EXIT.usage, 'Write it behind the model, or pipe it in.');
+    throw new CliError('the prompt is missing', EXIT.usage, 'Add it after the model, or pipe it in.');
   const maxTokens = readCount(options['maxTokens']);
   const system = options['system'];
   const messages: ChatMessage[] = [
@@ -358,7 +362,7 @@ function readCount(text: string | boolean | undefined): number | undefined {
 }
 
 async function readStdin(): Promise<string> {
-  if (process.stdin.isTTY) process.stderr.write('Write the message and end it with Ctrl-D:\n');
+  if (process.stdin.isTTY) process.stderr.write('Type the message and end it with Ctrl-D:\n');
   let text = '';
   process.stdin.setEncoding('utf8');
   for await (const chunk of process.stdin) text += String(chunk);
@@ -377,14 +381,14 @@ export async function runReload(context: CommandContext): Promise<void> {
   const replies = await callGateways(settings.dataDir, isTrial ? 'compare' : 'reload');
   if (replies.length === 0)
     throw new CliError(
-      `no gateway of this configuration runs on ${settings.dataDir}`,
+      `no running gateway of this configuration found on ${settings.dataDir}`,
       EXIT.unavailable,
-      'Run this as the same user, on the same machine and with the same configuration as the gateway, or send it SIGHUP.',
+      'Run the command as the same user, on the same machine and with the same configuration as the gateway, or send it SIGHUP.',
     );
   const refused = replies.find(({ problem }) => problem !== undefined);
   if (refused)
     throw new CliError(
-      `the gateway (process ${refused.pid}) refused the configuration and goes on with the former one:\n${refused.problem ?? ''}`,
+      `the gateway (process ${refused.pid}) rejected the configuration; the previous one stays active:\n${refused.problem ?? ''}`,
       EXIT.config,
     );
   createIo(terminal, globals.json === true).result(

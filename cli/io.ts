@@ -58,7 +58,7 @@ export function createIo(terminal: Terminal, json: boolean): CommandIo {
 }
 
 async function readStdin(terminal: Terminal): Promise<string> {
-  if (process.stdin.isTTY) terminal.err.write('Write the text and end it with Ctrl-D:\n');
+  if (process.stdin.isTTY) terminal.err.write('Type the text and end it with Ctrl-D:\n');
   let text = '';
   process.stdin.setEncoding('utf8');
   for await (const chunk of process.stdin) text += String(chunk);
@@ -128,7 +128,7 @@ interface Failure {
 }
 
 const HINTS: Readonly<Record<string, string>> = Object.freeze({
-  store_unavailable: 'It is `store` in the configuration; `tollgate config print` shows which.',
+  store_unavailable: 'Check `store` in the configuration; `tollgate config print` shows it.',
 });
 
 /** Error codes for scripts, by exit code. */
@@ -144,11 +144,10 @@ const CODES: Readonly<Record<number, string>> = Object.freeze({
 const LISTENING: ReadonlySet<string> = new Set(['listen', 'bind', 'getaddrinfo']);
 
 const LISTEN_HINTS: Readonly<Record<string, string>> = Object.freeze({
-  EADDRINUSE: 'Another process has this port: choose one with --port or server.port in the configuration.',
-  EACCES: 'Ports below 1024 need special rights: choose another with --port or server.port in the configuration.',
-  EADDRNOTAVAIL:
-    'This machine does not have that address: 127.0.0.1 is for itself alone, 0.0.0.0 for all of its networks.',
-  ENOTFOUND: 'The host is no address and no name that resolves: try 127.0.0.1 or 0.0.0.0.',
+  EADDRINUSE: 'Another process uses this port. Set another one with --port or server.port.',
+  EACCES: 'Ports below 1024 need special rights. Set another one with --port or server.port.',
+  EADDRNOTAVAIL: 'This machine does not have that address. Use 127.0.0.1 for local access or 0.0.0.0 for all networks.',
+  ENOTFOUND: 'The host is not an address and cannot be resolved. Use 127.0.0.1 or 0.0.0.0.',
 });
 
 /**
@@ -206,7 +205,7 @@ function describeFailure(error: unknown): Failure {
       exitCode: EXIT.unavailable,
       code,
       lines: [`cannot listen: ${error.message}`],
-      hint: LISTEN_HINTS[code] ?? 'Look at --host and --port, or server.host and server.port in the configuration.',
+      hint: LISTEN_HINTS[code] ?? 'Check --host and --port, or server.host and server.port in the configuration.',
     };
   }
   return {
@@ -222,7 +221,11 @@ function describeMisuse({ code, message }: CommanderError): Failure {
   if (code === 'commander.help')
     return { ...usage, lines: ['a command is missing'], hint: 'The help above lists them.' };
   const [line = '', meant] = message.replace(/^error: /, '').split('\n');
-  return { ...usage, lines: [line], hint: meant?.replace(/^\((.*)\)$/, '$1') ?? 'Add --help to see what it takes.' };
+  return {
+    ...usage,
+    lines: [line],
+    hint: meant?.replace(/^\((.*)\)$/, '$1') ?? 'Add --help to see its arguments and options.',
+  };
 }
 
 /** Most causes shown for an error. */

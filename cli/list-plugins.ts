@@ -109,9 +109,9 @@ function formatPlugins(
   );
   const cost = isRunning
     ? formatTable(['PLUGIN', 'HOOK', 'CALLS', 'FAILED', 'SECONDS'], costs)
-    : 'What hooks cost is known where a gateway of this configuration runs.';
+    : 'Hook durations are shown only while a gateway of this configuration runs.';
   const left = rows.flatMap(({ name, problem }) =>
-    problem === undefined ? [] : [`\n${name} is left out: ${problem}`],
+    problem === undefined ? [] : [`\n${name} is not loaded: ${problem}`],
   );
   return `${table}\n\n${orders}\n\n${cost}${left.join('')}`;
 }
@@ -157,14 +157,14 @@ async function findOrigin(
   builtins: readonly Builtin[],
   baseDir: string,
 ): Promise<{ readonly version?: string; readonly license?: string; readonly provenance: string }> {
-  if (isBuiltin) return { version: VERSION, license: 'MIT', provenance: 'comes with Tollgate' };
+  if (isBuiltin) return { version: VERSION, license: 'MIT', provenance: 'part of Tollgate' };
   const located = locatePlugin(plugin, { kind: kind as PluginKind, builtins, baseDir });
   // A plugin that was left out may be missing on disk.
   const url = await (problem === undefined ? located : located.catch(() => ''));
   const manifest = findManifest(url, baseDir);
   const text = (value: unknown): string | undefined => (typeof value === 'string' ? value.slice(0, 100) : undefined);
   const [version, license] = [text(manifest['version']), text(manifest['license'])];
-  const provenance = findProvenance(url, text(manifest['name'])) ?? 'a file of this machine';
+  const provenance = findProvenance(url, text(manifest['name'])) ?? 'file on this machine';
   return { ...(version !== undefined && { version }), ...(license !== undefined && { license }), provenance };
 }
 

@@ -85,5 +85,5 @@ function hasTerminal(): boolean {
 }
 
 export function draining(signal: StopSignal): string {
-  return `${signal}: draining; running answers finish first (send it again to stop at once)\n`;
+  return `${signal}: draining; running responses finish first (send it again to stop immediately)\n`;
 }

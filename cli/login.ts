@@ -61,7 +61,7 @@ export async function runLogout(context: CommandContext): Promise<void> {
   if (!signIn) throw noSignIn(url);
   await revoke(signIn).catch(() =>
     io.note(
-      'The gateway did not answer, so its side of the sign-in ends by itself, or by "tollgate users sign-ins end" there.',
+      'The gateway did not respond. Its sign-in ends when it expires, or with "tollgate users sign-ins end" there.',
     ),
   );
   io.result({ url }, `signed out at ${url}`);
@@ -71,10 +71,11 @@ export async function runLogout(context: CommandContext): Promise<void> {
 function readGateway(text: string): string {
   const whole = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `https://${text}`;
   const url = URL.canParse(whole) ? new URL(whole) : undefined;
-  const hint = 'Write it as https://gateway.example, or http://127.0.0.1:8787 on this machine.';
+  const hint = 'Use https://gateway.example, or http://127.0.0.1:8787 on this machine, for example.';
   if (!url || url.username || url.password || url.search || url.hash)
-    throw new CliError('that is not the address of a gateway', EXIT.usage, hint);
-  if (!isSafe(url)) throw new CliError(`tokens do not go over ${url.protocol}// to another machine`, EXIT.usage, hint);
+    throw new CliError('the address is not a valid gateway URL', EXIT.usage, hint);
+  if (!isSafe(url))
+    throw new CliError(`tokens are not sent over ${url.protocol}// to another machine`, EXIT.usage, hint);
   return url.href.replace(/\/+$/, '');
 }
 
@@ -91,7 +92,7 @@ async function findGateway(given: string | undefined): Promise<string> {
 
 function noSignIn(url?: string): CliError {
   return new CliError(
-    url === undefined ? 'no one is signed in here' : `no one is signed in at ${url}`,
+    url === undefined ? 'not signed in' : `not signed in at ${url}`,
     EXIT.signedOut,
     `Run: tollgate users login ${url ?? '<address of the gateway>'}`,
   );
@@ -114,16 +115,16 @@ async function discover(url: string): Promise<Metadata> {
     token_endpoint: token,
     revocation_endpoint: revocation,
   } = body;
-  if (status >= 500) throw unavailable(url, `answers with status ${status}`);
+  if (status >= 500) throw unavailable(url, `returned status ${status}`);
   if (status !== 200 || typeof issuer !== 'string' || typeof device !== 'string' || typeof token !== 'string')
     throw new CliError(
-      `no one can sign in at ${url}`,
+      `sign-in is not available at ${url}`,
       EXIT.usage,
-      'Is it the address of a Tollgate gateway, with the path where it has one, and is auth.sign-in in its configuration?',
+      'Check that it is the address of a Tollgate gateway, with its base path, and that auth.sign-in is configured there.',
     );
   if (!URL.canParse(issuer) || issuer.replace(/\/+$/, '') !== url)
     throw new CliError(
-      `the gateway at ${url} says that it has another address`,
+      `the gateway at ${url} reports another address`,
       EXIT.usage,
       URL.canParse(issuer) ? `Run: tollgate users login ${new URL(issuer).href.replace(/\/+$/, '')}` : undefined,
     );
@@ -158,7 +159,7 @@ async function begin(url: string, { deviceEndpoint }: Metadata): Promise<Begun> 
     !isCount(seconds) ||
     !isCount(interval)
   )
-    throw unavailable(url, 'answers with something that is no code');
+    throw unavailable(url, 'returned no valid code');
   const link = URL.canParse(complete) ? new URL(complete) : undefined;
   if (link?.origin !== new URL(url).origin)
     throw new CliError(`the gateway at ${url} refers to another host for signing in`, EXIT.unexpected);
@@ -183,7 +184,7 @@ async function poll(url: string, metadata: Metadata, { deviceCode, expiresInMs, 
     if (!reply || reply.status >= 500 || code === 'slow_down') waitMs += 5000;
     else if (code === 'access_denied')
       throw new CliError(
-        'the sign-in was refused on the page',
+        'the sign-in was denied on the page',
         EXIT.signedOut,
         `Run again: tollgate users login ${url}`,
       );
@@ -210,7 +211,7 @@ async function renewed(url: string, note: (text: string) => void): Promise<SignI
       if (next) return next;
     } catch (error) {
       if (Date.now() >= signIn.endsAt) throw error;
-      note(`The token could not be renewed, and is good until ${new Date(signIn.endsAt).toISOString()}.`);
+      note(`The token could not be renewed; it is valid until ${new Date(signIn.endsAt).toISOString()}.`);
       return signIn;
     }
     const now = await readKept();
@@ -238,7 +239,7 @@ function readTokens(
 ): SignIn {
   const { access_token: accessToken, refresh_token: refreshToken, expires_in: seconds, email } = body;
   if (!isWord(accessToken) || !isWord(refreshToken) || !isCount(seconds))
-    throw unavailable(url, 'answers with something that is no token');
+    throw unavailable(url, 'returned no valid token');
   const now = Date.now();
   const lifeMs = seconds * 1000;
   return {
@@ -278,7 +279,7 @@ async function send(
     const value = parseJson(await readBounded(response));
     return { status: response.status, body: isObject(value) ? value : {} };
   } catch (error) {
-    throw unavailable(gateway, `does not answer (${reasonOf(error)})`);
+    throw unavailable(gateway, `does not respond (${reasonOf(error)})`);
   }
 }
 
@@ -287,7 +288,7 @@ async function readBounded(response: Response): Promise<string> {
   let size = 0;
   for await (const chunk of response.body ?? []) {
     size += chunk.byteLength;
-    if (size > MAX_BYTES) throw new Error('it says too much');
+    if (size > MAX_BYTES) throw new Error('its response is too large');
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
@@ -297,15 +298,14 @@ function reasonOf(error: unknown): string {
   for (let at = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth += 1) {
     const { code, name } = at as NodeJS.ErrnoException;
     if (typeof code === 'string') return code;
-    if (name === 'TimeoutError') return `not within ${REQUEST_MS / 1000} seconds`;
+    if (name === 'TimeoutError') return `timeout of ${REQUEST_MS / 1000} seconds`;
     if (name === 'ProxyError') return at.message;
   }
   return error instanceof Error ? error.message : 'unknown';
 }
 
 function unavailable(url: string, what: string): CliError {
-  const hint =
-    'Is the address right, and can this machine reach it? HTTPS_PROXY, NO_PROXY and NODE_EXTRA_CA_CERTS count.';
+  const hint = 'Check the address and the network; HTTPS_PROXY, NO_PROXY and NODE_EXTRA_CA_CERTS apply.';
   return new CliError(`the gateway at ${url} ${what}`, EXIT.unavailable, hint);
 }
 
@@ -314,7 +314,7 @@ function refusal(url: string, status: number, { error_description: text, error }
   const words = [text, error].find((each) => typeof each === 'string');
   const plain = typeof words === 'string' ? words.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 300) : `status ${status}`;
   return new CliError(
-    `the gateway at ${url} refused: ${plain}`,
+    `the gateway at ${url} rejected the request: ${plain}`,
     status >= 500 || status === 429 ? EXIT.unavailable : EXIT.signedOut,
   );
 }
@@ -332,6 +332,6 @@ const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly [string, ...str
 function openBrowser(page: string, note: (text: string) => void): void {
   const [program, ...args] = OPENERS[process.platform] ?? ['xdg-open'];
   const child = spawn(program, [...args, page], { stdio: 'ignore', detached: true });
-  child.once('error', () => note(`No browser could be opened (${program}): open the link yourself.`));
+  child.once('error', () => note(`No browser could be opened (${program}). Open the link yourself.`));
   child.unref();
 }

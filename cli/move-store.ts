@@ -40,7 +40,7 @@ export async function runExport(context: CommandContext): Promise<void> {
     await once(out, 'open').catch((cause: unknown) => Promise.reject(refusedFile(file, cause)));
     try {
       const written = await writeFile(out, store.kind, transfer);
-      await refuseRunning(store, 'While this wrote, a gateway began to run on the store: the file is removed.');
+      await refuseRunning(store, 'A gateway started on the store during the export, so the file was removed.');
       return written;
     } catch (error) {
       out.destroy();
@@ -62,9 +62,9 @@ export async function runImport(context: CommandContext): Promise<void> {
     for await (const row of transfer.read())
       if (!isPassing(row))
         throw new CliError(
-          `the store is not empty: it has a ${row.is}`,
+          `the store is not empty: it contains a ${row.is}`,
           EXIT.config,
-          'Name a new one, such as store: sqlite:./new or an empty database or prefix. A started gateway writes to its store.',
+          'Use a new store, such as store: sqlite:./new or an empty database or prefix. A started gateway writes to its store.',
         );
     // Read the whole file first, so that damage is found before anything is written.
     const { tally: promised } = await readFile(file, async () => undefined);
@@ -72,10 +72,7 @@ export async function runImport(context: CommandContext): Promise<void> {
     const mark = store.keyv<{ readonly since: string }>(UNFINISHED_IMPORT);
     await mark.set('unfinished', { since: new Date().toISOString() });
     const { kept } = await readFile(file, (rows) => transfer.write(rows));
-    await refuseRunning(
-      store,
-      'While this wrote, a gateway began to run on the store: throw the store away and begin anew.',
-    );
+    await refuseRunning(store, 'A gateway started on the store during the import. Delete the store and start again.');
     const found = createTally();
     for await (const row of transfer.read()) if (!isPassing(row)) found.add(row);
     compare(kept, found.result());
@@ -83,7 +80,7 @@ export async function runImport(context: CommandContext): Promise<void> {
     return promised;
   });
   const io = createIo(context.terminal, context.globals.json === true);
-  io.result({ file, ...tally }, `${describe(tally)}\nare in the store, and their sums are those of the file`);
+  io.result({ file, ...tally }, `${describe(tally)}\nare in the store, and their sums match the file`);
 }
 
 /** Opens the store without the other plugins; fails if a gateway runs on it. */
@@ -98,11 +95,11 @@ async function withIdleStore<T>(
     const transfer = store.endsWithProcess ? undefined : store.transfer?.();
     if (!transfer)
       throw new CliError(
-        `a store of the kind "${store.kind}" cannot be moved: it does not tell all that it keeps`,
+        `a store of the kind "${store.kind}" cannot be moved: it cannot list all its data`,
         EXIT.config,
-        'sqlite, postgres and redis can; one in memory ends with its gateway.',
+        'Only sqlite, postgres and redis can be moved; memory ends with its gateway.',
       );
-    await refuseRunning(store, 'A gateway runs on the store, and would write what is then missing.');
+    await refuseRunning(store, 'A gateway runs on the store, and its writes would be missing.');
     return await work(store, transfer);
   } finally {
     await foundation.close();
@@ -117,7 +114,7 @@ async function refuseRunning(store: Store, sentence: string): Promise<void> {
   throw new CliError(
     `${sentence} It is process ${node.pid} on ${node.host}`,
     EXIT.config,
-    'Stop all gateways of this store first. One that was killed counts as running for 30 seconds.',
+    'Stop all gateways of this store first. A killed gateway counts as running for 30 seconds.',
   );
 }
 
@@ -198,9 +195,9 @@ async function readFile(file: string, pass: (rows: readonly TransferRow[]) => Pr
   const result = tally.result();
   const isWhole = foot['end'] === true && foot['sha256'] === hash.digest('hex');
   if (!head || !isWhole || !isSame(foot, result))
-    throw damaged('it does not end with a foot that fits its lines: it was cut off or changed');
+    throw damaged('its checksum is missing or wrong, so it was truncated or changed');
   if (['balance', 'spent', 'credited'].some((name) => readObject(head['sums'])[name] !== result.sums[name]))
-    throw damaged('the sums of its head are not those of its accounts: a gateway wrote to the store while it was made');
+    throw damaged('its sums do not match its accounts; a gateway wrote to the store during the export');
   await pass(batch);
   return { tally: result, kept: kept.result() };
 }
@@ -218,23 +215,23 @@ function checkHead(head: Fields): Fields {
   const made =
     typeof head['tollgate_export'] === 'number'
       ? `it was written by Tollgate ${String(head['version'])}`
-      : 'it is no export';
-  throw damaged(`its form is not ${FORM}: ${made}`);
+      : 'it is not an export';
+  throw damaged(`its format is not ${FORM}: ${made}`);
 }
 
 function damaged(why: string): CliError {
   return new CliError(
     `the file cannot be read: ${why}`,
     EXIT.checkFailed,
-    'Nothing was written. Make it anew with "tollgate store export".',
+    'Nothing was written. Create it again with "tollgate store export".',
   );
 }
 
 function refusedFile(file: string, cause: unknown): CliError {
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown error';
   const why =
-    code === 'EEXIST' ? 'is there already' : code === 'ENOENT' ? 'is not there' : `cannot be opened (${code})`;
-  return new CliError(`the file ${file} ${why}`, EXIT.usage, 'Name another one.');
+    code === 'EEXIST' ? 'already exists' : code === 'ENOENT' ? 'does not exist' : `cannot be opened (${code})`;
+  return new CliError(`the file ${file} ${why}`, EXIT.usage, 'Use another file.');
 }
 
 /** True for expired rows, which a store would drop. */
@@ -292,9 +289,9 @@ function compare(written: Tally, found: Tally): void {
   ];
   if (wrong.length === 0) return;
   throw new CliError(
-    `the store has not what the file has: ${wrong.join(', ')} differ`,
+    `the store differs from the file: ${wrong.join(', ')}`,
     EXIT.checkFailed,
-    'Throw this store away, and import into a new one. If it happens again, tell us.',
+    'Delete this store and import into a new one. If it happens again, report an issue.',
   );
 }
 

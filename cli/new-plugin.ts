@@ -34,7 +34,11 @@ export async function runNew({ terminal, globals, args, options }: CommandContex
   const name = readName(args[0] ?? '', kind);
   const folder = `tollgate-plugin-${name}`;
   if (existsSync(folder))
-    throw new CliError(`${folder} exists already`, EXIT.usage, 'Choose another name, or run this in another folder.');
+    throw new CliError(
+      `${folder} already exists`,
+      EXIT.usage,
+      'Use another name, or run the command in another folder.',
+    );
   const files = [COMMON, kind].flatMap((template) => readTemplate(template, name));
   try {
     for (const { file, text } of files) {
@@ -58,7 +62,7 @@ export async function runNew({ terminal, globals, args, options }: CommandContex
 
 function readKind(given: unknown): string {
   const kinds = templateKinds();
-  const all = `Kinds are ${kinds.join(', ')}.`;
+  const all = `Use one of ${kinds.join(', ')}.`;
   if (typeof given !== 'string')
     throw new CliError('the kind of the plugin is missing', EXIT.usage, `Add --kind. ${all}`);
   if (kinds.includes(given)) return given;
@@ -76,17 +80,17 @@ function readName(given: string, kind: string): string {
     throw new CliError(
       `"${given}" is the name of a package`,
       EXIT.usage,
-      `Give the plugin's own name: ${short}. Its package is tollgate-plugin-${short}; change that in package.json as you like.`,
+      `Use the plugin name: ${short}. Its package is tollgate-plugin-${short}; you can change that in package.json.`,
     );
   if (!NAME.test(given) || given.length > MAX_NAME)
     throw new CliError(
-      `"${given}" is not a name for a plugin`,
+      `"${given}" is not a valid plugin name`,
       EXIT.usage,
       `Use 1 to ${MAX_NAME} of a-z and 0-9, words joined by "-", such as my-vendor.`,
     );
   const kindOf = kind === 'guardrail' ? 'policy' : kind;
   if (listBuiltins().some((builtin) => builtin.kind === kindOf && builtin.name === given))
-    throw new CliError(`there is a built-in ${kind} "${given}"`, EXIT.usage, 'Choose another name.');
+    throw new CliError(`a built-in ${kind} "${given}" exists`, EXIT.usage, 'Use another name.');
   return given;
 }
 

@@ -41,7 +41,7 @@ export const PLACES: readonly Place[] = Object.freeze([
   { now: 'models explain', was: 'providers explain', summary: 'Show the targets, prices and timeouts of a model' },
   { now: 'targets list', was: 'targets', summary: 'Show target health' },
   { now: 'targets drain', was: 'target drain', summary: 'Send no new calls to a target' },
-  { now: 'targets undrain', was: 'target undrain', summary: 'Send calls to a drained target again' },
+  { now: 'targets undrain', was: 'target undrain', summary: 'Undrain a target' },
   { now: 'targets reset', was: 'target reset', summary: 'Reset the health of a target' },
   { now: 'accounts plans', was: 'plans', summary: 'List, create and delete plans' },
   { now: 'accounts teams', was: 'teams', summary: 'List, create and delete teams' },

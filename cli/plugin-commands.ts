@@ -54,16 +54,16 @@ export async function runPluginCommand(
       if (!found) {
         const near = nearest(name, registry.commands.keys());
         throw new CliError(
-          `no plugin of this configuration brings the command "${name}"`,
+          `no plugin of this configuration has the command "${name}"`,
           EXIT.usage,
-          near.length > 0 ? `Did you mean ${near.join(' or ')}?` : 'Switch the plugin on that has it.',
+          near.length > 0 ? `Did you mean ${near.join(' or ')}?` : 'Enable the plugin with this command.',
         );
       }
       if (store.endsWithProcess && found.changesStore !== false)
         throw new CliError(
-          `"${name}" would change a store that ends with this command, not that of a running gateway`,
+          `"${name}" has no lasting effect: the store is memory, which ends with this command`,
           EXIT.config,
-          'Name a store that lasts, such as store: sqlite:./data. A first key of such a gateway: auth: { api-key: { bootstrap: true } }.',
+          'Use a persistent store, such as store: sqlite:./data. For a first key with memory, set auth: { api-key: { bootstrap: true } }.',
         );
       await buildCommand(found, context).parseAsync(namedOrListed(found, words), { from: 'user' });
     },
@@ -143,7 +143,7 @@ function checkValues(options: Readonly<Record<string, unknown>>): void {
     throw new CliError(
       `${flag} is ${value === '' ? 'empty' : 'not a line of text'}`,
       EXIT.usage,
-      `Give it 1 to ${MAX_VALUE} characters without control characters, or leave it out.`,
+      `Use 1 to ${MAX_VALUE} characters without control characters, or remove it.`,
     );
   }
 }

@@ -57,7 +57,7 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'export',
     summary: 'Write the store into a file, while no gateway runs on it',
-    args: [['<file>', 'a new file; protect it like the store itself']],
+    args: [['<file>', 'new file; protect it like the store']],
     load: async () => (await import('./move-store.ts')).runExport,
   },
   {
@@ -145,7 +145,7 @@ export const COMMANDS: readonly CommandRow[] = [
       {
         name: 'add',
         summary: 'Install a plugin package and add it to the configuration',
-        args: [['<package>', 'as npm install takes it: a name, a version, a file or a folder']],
+        args: [['<package>', 'package as for npm install: name, version, file or folder']],
         options: [
           ['--as <name>', 'the name in the configuration; default: that of the plugin'],
           ['--options <json>', 'the options of the plugin'],

@@ -40,7 +40,7 @@ export function createReloader({ loaded, log, read, swap, note, audit }: Reloade
     const next = await read();
     // Starting without a file means the built-in configuration; losing the file later does not.
     if (next.raw.isDefault && !current.raw.isDefault)
-      throw new ConfigError([{ file: current.config.file, path: '', message: 'is gone', hint: 'Put it back.' }]);
+      throw new ConfigError([{ file: current.config.file, path: '', message: 'was removed', hint: 'Restore it.' }]);
     return next;
   };
   // Settings that cannot change at run time are compared with those at the start of the process.
@@ -67,7 +67,7 @@ export function createReloader({ loaded, log, read, swap, note, audit }: Reloade
       const problem = describeError(error).join('\n');
       const summary = describePublicly(error);
       note(summary);
-      log.error({ cause, problem }, 'the configuration was not reloaded; the former one stays active');
+      log.error({ cause, problem }, 'the configuration was not reloaded; the previous one stays active');
       return { file: current.config.file, isReloaded: false, changes: [], problem, summary };
     }
   };
@@ -137,7 +137,7 @@ function describePublicly(error: unknown): string {
       : describeError(error).slice(0, 1);
   const more = lines.length > MAX_SHOWN ? [`and ${lines.length - MAX_SHOWN} more`] : [];
   const text = [...lines.slice(0, MAX_SHOWN), ...more].join(' ').replaceAll(PATH, '…');
-  return `the configuration was refused, and the former one serves: ${text.slice(0, MAX_LENGTH)}`;
+  return `the configuration was rejected; the previous one stays active: ${text.slice(0, MAX_LENGTH)}`;
 }
 
 /** Actor of reloads by file or signal: the person is unknown. */
@@ -222,7 +222,7 @@ function watchSecrets(
     } catch (error) {
       failed = SECRETS_AGAIN_MS;
       const reason = error instanceof Error ? error.message : 'unknown';
-      log.warn({ reason }, 'secrets could not be refreshed; the previous ones stay in use');
+      log.warn({ reason }, 'secrets could not be read again; the previous values stay in use');
     }
     // A successful reload has restarted the watch; a refused one has not.
     if (timer === own) watch(loaded, failed);

@@ -62,7 +62,7 @@ export async function readKept(): Promise<Kept> {
   const value = parseJson(text);
   const signIns = isObject(value) ? value['signIns'] : undefined;
   if (!isObject(value) || !isObject(signIns) || !Object.values(signIns).every(isSignIn))
-    throw new CliError(`${file} does not hold sign-ins`, EXIT.unexpected, 'Remove it, and sign in again.');
+    throw new CliError(`${file} is not a valid file of sign-ins`, EXIT.unexpected, 'Remove it, and sign in again.');
   const last = value['last'];
   const known: Record<string, SignIn> = {};
   for (const [url, signIn] of Object.entries(signIns)) if (isSignIn(signIn)) known[url] = signIn;

@@ -125,7 +125,7 @@ function readLevel(text: unknown): (typeof LEVELS)[number] | undefined {
   if (text === undefined) return undefined;
   const level = LEVELS.find((known) => known === text);
   if (!level)
-    throw new CliError(`"${String(text)}" is not a log level`, EXIT.usage, `Levels are ${LEVELS.join(', ')}.`);
+    throw new CliError(`"${String(text)}" is not a log level`, EXIT.usage, `Use one of ${LEVELS.join(', ')}.`);
   return level;
 }
 
@@ -133,13 +133,13 @@ function readPort(text: unknown): number | undefined {
   if (text === undefined) return undefined;
   // Number() would convert an empty text to 0, which means any free port.
   const port = /^\d{1,5}$/.test(String(text)) ? Number(text) : Number.NaN;
-  if (!(port <= 65_535)) throw new CliError(`"${String(text)}" is not a port`, EXIT.usage, 'Ports are 0 to 65535.');
+  if (!(port <= 65_535)) throw new CliError(`"${String(text)}" is not a port`, EXIT.usage, 'Use 0 to 65535.');
   return port;
 }
 
 function readHost(text: unknown): string | undefined {
   if (typeof text !== 'string' || text.trim() !== '') return text === undefined ? undefined : String(text);
-  throw new CliError(`"${text}" is not an address`, EXIT.usage, 'Such as 127.0.0.1, or 0.0.0.0 for all networks.');
+  throw new CliError(`"${text}" is not an address`, EXIT.usage, 'Use 127.0.0.1, or 0.0.0.0 for all networks.');
 }
 
 /** Handler for uncaught errors of core; before a gateway runs, they end the process. */
@@ -342,7 +342,9 @@ function createAbsentStore(kind: string): Store {
 }
 
 function refuse(): Promise<never> {
-  return Promise.reject(new GatewayError('store_unavailable', 'The configuration is only checked: no store is open.'));
+  return Promise.reject(
+    new GatewayError('store_unavailable', 'The configuration is only checked; the store is not open.'),
+  );
 }
 
 function refuseAll<T extends object>(): T {

@@ -299,7 +299,7 @@ export function renderTop(report: TopReport, { columns, rows }: TopScreen = NO_S
     [
       '',
       ...(targets.length === 0
-        ? ['No target was tried yet.']
+        ? ['No targets used yet.']
         : tableOf(
             TARGET_HEAD,
             sorted.map((row) => targetCells(row, report.at)),
@@ -324,11 +324,11 @@ function headingOf({ at, gateways, in_flight: inFlight, calls, today, problem }:
         ]),
     ...(today === null ? [] : [`today     ${today.spent_usd} USD   ${today.calls} calls   (UTC)`]),
     ...(calls === null && problem === undefined
-      ? ['calls     not known: the store lives in the gateway’s own process']
+      ? ['calls     unknown: the store is in the gateway’s own process']
       : []),
   ];
   return [
-    `${at.slice(0, 19).replace('T', ' ')} UTC   ${running.length === 0 ? 'no gateway runs now' : running.join(', ')}`,
+    `${at.slice(0, 19).replace('T', ' ')} UTC   ${running.length === 0 ? 'no running gateway' : running.join(', ')}`,
     `in flight ${inFlight}`,
     ...known,
     ...(problem === undefined ? [] : [`problem   ${clean(problem)}`]),

@@ -22,16 +22,15 @@ export function listenWarnings(server: Pick<ServerConfig, 'host' | 'tls' | 'trus
   const { host, tls, trustProxy } = server;
   if (tls !== undefined) return certificateWarnings(server);
   if (isLoopback(host) || trustProxy > 0) return [];
-  const message = `listens on ${host} without TLS and without a proxy that it trusts: keys and prompts cross the network in the clear`;
-  const hint =
-    'Set server.tls, or put a proxy with TLS in front and say so by server.trustProxy (docs/how-to/serve-https.md).';
+  const message = `listens on ${host} without TLS and without a trusted proxy, so keys and prompts are sent unencrypted`;
+  const hint = 'Set server.tls, or use a TLS proxy in front and set server.trustProxy (docs/how-to/serve-https.md).';
   return [{ pointer: '/server/host', message, hint }];
 }
 
 /** Warnings about a certificate that clients refuse now or will soon. */
 export function certificateWarnings({ tls }: Pick<ServerConfig, 'tls'>, now = Date.now()): readonly ProblemAt[] {
   if (tls === undefined) return [];
-  return describeTerm(tls.cert, 'clients refuse it', now).map((message) => ({
+  return describeTerm(tls.cert, 'clients reject it', now).map((message) => ({
     ...{ pointer: '/server/tls/cert', message },
     hint: 'Replace it and reload.',
   }));
@@ -44,7 +43,7 @@ export function egressWarnings(instances: GatewayConfig['instances'], now = Date
   return instances.flatMap(({ egress, pointer }) => {
     const { cert } = egress?.tls ?? {};
     if (cert === undefined) return [];
-    return describeTerm(cert, 'the other side refuses it', now).map((message) => ({
+    return describeTerm(cert, 'servers reject it', now).map((message) => ({
       ...{ pointer: `${pointer}/tls/cert`, message },
       hint: 'Replace it and reload.',
     }));
@@ -56,9 +55,9 @@ function describeTerm(cert: string, refused: string, now: number): readonly stri
   const { validFrom, validTo } = firstCertificate(cert);
   const [from, to] = [Date.parse(validFrom), Date.parse(validTo)];
   const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
-  if (to <= now) return [`names a certificate that ended on ${day(to)}: ${refused}`];
-  if (from > now) return [`names a certificate that begins on ${day(from)} only: ${refused} until then`];
-  return to - now < SOON_MS ? [`names a certificate that ends on ${day(to)}`] : [];
+  if (to <= now) return [`is a certificate that expired on ${day(to)}; ${refused}`];
+  if (from > now) return [`is a certificate that is not valid before ${day(from)}; ${refused} until then`];
+  return to - now < SOON_MS ? [`is a certificate that expires on ${day(to)}`] : [];
 }
 
 /** Logs one line per warning. */

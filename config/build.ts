@@ -132,7 +132,7 @@ function runNode(words: readonly string[]): Promise<void> {
     const child = spawn(process.execPath, words, { cwd: PACKAGE_ROOT, stdio: ['ignore', 2, 2] });
     child.once('error', reject);
     child.once('close', (code, signal) =>
-      code === 0 ? resolve() : reject(new Error(`The build failed: ${words.join(' ')} ended with ${signal ?? code}.`)),
+      code === 0 ? resolve() : reject(new Error(`Build failed: ${words.join(' ')} ended with ${signal ?? code}.`)),
     );
   });
 }
@@ -165,7 +165,7 @@ async function build(isToPublish: boolean, report: (line: string) => void): Prom
   mkdirSync(BUILDS, { recursive: true });
   const release = await takeLock(report);
   try {
-    if (existsSync(folder)) report('The build is current: nothing changed since it was made.');
+    if (existsSync(folder)) report('Build is up to date.');
     else await makeBuild(id, report);
     const now = new Date();
     utimesSync(folder, now, now);
@@ -179,7 +179,7 @@ async function build(isToPublish: boolean, report: (line: string) => void): Prom
 
 async function makeBuild(id: string, report: (line: string) => void): Promise<void> {
   const begun = performance.now();
-  report(existsSync(DIST) ? 'Building: files changed since the last build.' : 'Building: there is no build yet.');
+  report(existsSync(DIST) ? 'Building: files changed since the last build.' : 'Building: no build found.');
   const unfinished = path.join(BUILDS, `unfinished-${process.pid}-${randomUUID().slice(0, 8)}`);
   try {
     await buildInto(unfinished, report);

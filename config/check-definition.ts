@@ -21,10 +21,10 @@ export function findMistakes(value: unknown, shape: Shape, at = ''): readonly Mi
   if ('oneOf' in shape) return findValue(value, Object.keys(shape.oneOf), at);
   if ('either' in shape) return findEither(value, shape.either, at);
   if ('list' in shape) {
-    if (!Array.isArray(value)) return [wrong(at, value, 'It is a list.')];
+    if (!Array.isArray(value)) return [wrong(at, value, 'It must be a list.')];
     return value.flatMap((each, index) => findMistakes(each, shape.list, `${at}[${index}]`));
   }
-  if (typeof value !== 'object' || value === null) return [wrong(at, value, 'It is an object.')];
+  if (typeof value !== 'object' || value === null) return [wrong(at, value, 'It must be an object.')];
   if ('byName' in shape)
     return Object.entries(value).flatMap(([name, each]) => findMistakes(each, shape.byName, join(at, name)));
   return findInMembers(value, shape, at);
@@ -39,7 +39,7 @@ function findInMembers(value: object, { members, isClass = false }: Members, at:
     const place = at === '' ? '' : ` in "${at}"`;
     return [
       {
-        message: `has "${name.slice(0, MAX_TEXT)}"${place}, which there is not`,
+        message: `has the unknown member "${name.slice(0, MAX_TEXT)}"${place}`,
         hint: [near, `Members are: ${known.join(', ')}.`].filter(Boolean).join(' '),
         isForeign: near === undefined,
       },
@@ -71,12 +71,12 @@ function findValue(value: unknown, allowed: readonly string[], at: string): read
 }
 
 function isOf(value: unknown, type: string, at: string, what: string): readonly Mistake[] {
-  return typeof value === type ? [] : [wrong(at, value, `It is ${what}.`)];
+  return typeof value === type ? [] : [wrong(at, value, `It must be ${what}.`)];
 }
 
 function wrong(at: string, value: unknown, hint: string): Mistake {
   const shown = typeof value === 'function' || typeof value === 'symbol' ? `a ${typeof value}` : JSON.stringify(value);
-  return { message: `has "${at}" ${shown.slice(0, MAX_TEXT)}, which it cannot be`, hint, isForeign: false };
+  return { message: `has the invalid value ${shown.slice(0, MAX_TEXT)} for "${at}"`, hint, isForeign: false };
 }
 
 function join(at: string, name: string): string {

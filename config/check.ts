@@ -162,7 +162,7 @@ function checkInstance(
   const checked = { ...check(value, schema, ref.pointer, ref.plugin), ofCore };
   if (ref.group !== 'plugins') return { ...checked, ref };
   // The list form allows no options, but this plugin requires some.
-  const hint = 'Name it under "policies" with "plugin:" and its options.';
+  const hint = 'Add it under "policies" with "plugin:" and its options.';
   return { ...checked, ref, problems: checked.problems.map((problem) => ({ ...problem, hint })) };
 }
 
@@ -195,7 +195,7 @@ function checkSectionNames(instances: readonly CheckedInstance[]): readonly Prob
     if (section === undefined) return [];
     const owner = owners.get(section);
     owners.set(section, owner ?? name);
-    const message = `plugin_conflict: has its options under "${section}", which is ${owner}’s`;
+    const message = `plugin_conflict: has its options under "${section}", which belongs to ${owner}`;
     return owner === undefined ? [] : [{ pointer: childPointer(`/${group}`, name), atKey: true, message }];
   });
 }
@@ -244,11 +244,11 @@ function checkPlans({ plans, defaultPlan }: Referring, providers: readonly strin
       .filter((provider) => !providers.includes(provider))
       .map((provider): ProblemAt => {
         const pointer = childPointer(`${childPointer('/plans', name)}/providers`, provider);
-        return { pointer, atKey: true, message: 'is no configured provider', hint: suggest(provider, providers) };
+        return { pointer, atKey: true, message: 'is not a configured provider', hint: suggest(provider, providers) };
       });
   });
   if (typeof defaultPlan !== 'string' || Object.hasOwn(known, defaultPlan)) return problems;
-  const message = `names the plan "${defaultPlan}", which "plans" does not have`;
+  const message = `refers to the plan "${defaultPlan}", which is not in "plans"`;
   return [...problems, { pointer: '/defaultPlan', message, hint: suggest(defaultPlan, Object.keys(known)) }];
 }
 
@@ -275,12 +275,12 @@ function checkAliases(models: unknown, providers: readonly string[], place = '/m
 function checkPattern(alias: string, target: unknown, pointer: string): readonly ProblemAt[] {
   if (!alias.includes('*')) return [];
   if (alias.indexOf('*') < alias.length - 1) {
-    const hint = 'Write the "*" last, as in fast-*: it stands for all that begins so.';
+    const hint = 'Put the "*" at the end, as in fast-*, for all names with that prefix.';
     return [{ pointer, atKey: true, message: 'has a "*" before its end', hint }];
   }
   if (!isObject(target) || target['hedge'] === undefined) return [];
-  const hint = 'Give the names whose calls are to be hedged aliases of their own.';
-  return [{ pointer: childPointer(pointer, 'hedge'), message: 'cannot be counted for an alias with "*"', hint }];
+  const hint = 'Use separate aliases for the names to hedge.';
+  return [{ pointer: childPointer(pointer, 'hedge'), message: 'is not supported for an alias with "*"', hint }];
 }
 
 /** A target may have a `*` only if its alias has one. */
@@ -288,20 +288,20 @@ function checkStars(text: string, pointer: string, isPattern: boolean): readonly
   const stars = text.split('*').length - 1;
   if (stars === 0 || (isPattern && stars === 1 && text.indexOf('*') > text.indexOf('/'))) return [];
   const [message, hint] = isPattern
-    ? ['must have one "*" at most, after the provider', 'Write provider/*, or a name before the "*".']
-    : ['has a "*", and its alias has none', 'Name one model, or let the alias end in "*": fast-*: provider/*.'];
+    ? ['must have at most one "*", after the provider', 'Use provider/*, or a prefix before the "*".']
+    : ['has a "*", but its alias does not', 'Use one model, or an alias that ends in "*": fast-*: provider/*.'];
   return [{ pointer, message, hint }];
 }
 
 function checkAliasName(alias: string, pointer: string, providers: readonly string[]): readonly ProblemAt[] {
   const refuse = (message: string, hint: string): readonly ProblemAt[] => [{ pointer, atKey: true, message, hint }];
   if (!/^[^\s\p{C}]{1,200}$/u.test(alias)) {
-    return refuse('is not a name that an alias can have', 'Use 1 to 200 visible characters without spaces.');
+    return refuse('is not a valid alias name', 'Use 1 to 200 visible characters without spaces.');
   }
   const hidden = providers.find((provider) => alias.startsWith(`${provider}/`));
   if (hidden === undefined) return [];
-  const hint = 'Give the alias a name that does not begin with a provider’s.';
-  return refuse(`would hide a model of the provider "${hidden}"`, hint);
+  const hint = 'Use an alias name that does not begin with a provider name.';
+  return refuse(`hides a model of the provider "${hidden}"`, hint);
 }
 
 function checkTarget(
@@ -313,12 +313,12 @@ function checkTarget(
   const [provider = '', ...model] = text.split('/');
   if (provider === '' || model.join('/') === '') {
     const hint = isAlias
-      ? 'An alias cannot name another alias: name its models.'
-      : 'Write the provider’s name, a slash and the model.';
+      ? 'Use models, since an alias cannot refer to another alias.'
+      : 'Use the provider’s name, a slash and the model.';
     return [{ pointer, message: 'must be "provider/model"', hint }];
   }
   if (providers.includes(provider)) return [];
-  const message = `names the provider "${provider}", which is not configured`;
+  const message = `refers to the provider "${provider}", which is not configured`;
   return [{ pointer, message, hint: suggest(provider, providers) }];
 }
 
@@ -347,13 +347,13 @@ function checkModel(
   if (aliases.some((alias) => alias === text || (alias.endsWith('*') && text.startsWith(alias.slice(0, -1)))))
     return [];
   if (/^[^/]+\/./.test(text)) return checkTarget(text, pointer, providers, false);
-  const hint = didYouMean(text, aliases) ?? 'Write "provider/model", or the name of an alias under "models".';
-  return [{ pointer, message: `names the model "${text}", which is no alias of "models"`, hint }];
+  const hint = didYouMean(text, aliases) ?? 'Use "provider/model", or an alias under "models".';
+  return [{ pointer, message: `refers to the model "${text}", which is not an alias in "models"`, hint }];
 }
 
 /** Suggests a name for an unknown word. */
 function suggest(word: string, names: readonly string[]): string {
-  const known = names.length > 0 ? `There are: ${names.slice(0, 20).join(', ')}.` : 'There are none.';
+  const known = names.length > 0 ? `Available: ${names.slice(0, 20).join(', ')}.` : 'None are configured.';
   return didYouMean(word, names) ?? known;
 }
 
@@ -365,7 +365,7 @@ function checkTags(tags: unknown): readonly ProblemAt[] {
     if (!TAG_NAME.test(name))
       return [
         {
-          ...{ pointer, atKey: true, message: 'is not a name that a tag can have' },
+          ...{ pointer, atKey: true, message: 'is not a valid tag name' },
           hint: 'Use 1 to 32 of a-z, 0-9, "_" and "-", and begin with a letter.',
         },
       ];
@@ -373,8 +373,8 @@ function checkTags(tags: unknown): readonly ProblemAt[] {
       typeof value === 'string' && !TAG_VALUE.test(value)
         ? [
             {
-              ...{ pointer: childPointer(pointer, String(index)), message: 'is not a value that a tag can have' },
-              hint: 'Use 1 to 64 letters, digits, spaces and . _ : / @ + -, and begin with a letter or digit; a comma stands between tags. Write `name: "*"` to take any value.',
+              ...{ pointer: childPointer(pointer, String(index)), message: 'is not a valid tag value' },
+              hint: 'Use 1 to 64 letters, digits, spaces and . _ : / @ + -, and begin with a letter or digit. Separate tags with commas. Use `name: "*"` to accept any value.',
             },
           ]
         : [],

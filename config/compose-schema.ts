@@ -31,7 +31,7 @@ const NARROWING = ['enum', 'const', 'pattern', 'minLength', 'maxLength'] as cons
 const pattern = '\\$\\{';
 const REFERENCE: Schema = Object.freeze({
   // biome-ignore lint/suspicious/noTemplateCurlyInString: shows what to write.
-  description: 'A text with a reference, such as `${NAME}`, `${NAME:-default}` or `${file:/path}`.',
+  description: 'Text with a reference, such as `${NAME}`, `${NAME:-default}` or `${file:/path}`.',
   type: 'string',
   pattern,
 });
@@ -48,7 +48,7 @@ export function sealPluginSchema({
   kind,
 }: Pick<PluginSchema, 'schema' | 'section'> & Partial<Pick<PluginSchema, 'kind'>>): Schema {
   const { $schema: _dialect, $id: _id, examples: _examples, ...own } = schema;
-  const plugin = { type: 'string', minLength: 1, description: 'The plugin, when the key is not its name.' };
+  const plugin = { type: 'string', minLength: 1, description: 'Plugin, if the key is not its name.' };
   const properties = isObject(schema['properties']) ? schema['properties'] : {};
   if (section !== undefined) return closeObjects({ type: 'object', ...own, properties });
   const core = { plugin, ...coreOptionsOf({ schema, ...(kind && { kind }) }) };
@@ -111,7 +111,7 @@ function groupSchema(group: Group, members: readonly PluginSchema[]): Schema {
   const named = members.map(({ name, schema }) => [
     name,
     {
-      description: schema['description'] ?? `The ${noun} \`${name}\`; \`false\` switches it off.`,
+      description: schema['description'] ?? `The ${noun} \`${name}\`; \`false\` disables it.`,
       type: OPTIONAL,
       ...when(
         { type: 'object', properties: { plugin: true }, required: ['plugin'] },

@@ -12,7 +12,7 @@ import { TLS_SCHEMA, type TlsConfig } from './tls.ts';
 const PLANS = {
   type: 'object',
   default: {},
-  description: 'Limits by plan name. A key, a claim of a token or an account says which plan a user has.',
+  description: 'Limits by plan name. A key, a claim of a token or an account sets the plan of a user.',
   additionalProperties: PLAN_SCHEMA,
 } as const;
 
@@ -25,54 +25,62 @@ const choice = <const V extends readonly string[]>(description: string, values: 
 const map = <const P extends Readonly<Record<string, Schema>>>(description: string, properties: P) =>
   ({ type: 'object', additionalProperties: false, default: {}, description, properties }) as const;
 
-const SERVER = map('Where and how the gateway listens.', {
+const SERVER = map('Server settings: address, port, limits and TLS.', {
   host: {
     ...NAME,
     format: 'host',
     default: '127.0.0.1',
-    description: 'The address to listen on; `0.0.0.0` or `::` opens it to the network.',
+    description: 'Listen address; `0.0.0.0` or `::` opens it to the network.',
   },
-  port: { ...limit('The TCP port; 0 takes any free one.'), maximum: 65_535, default: 8787 },
+  port: { ...limit('TCP port; 0 selects a free one.'), maximum: 65_535, default: 8787 },
   basePath: {
     type: 'string',
     format: 'base-path',
     default: '/',
     description:
-      'What all paths of the gateway begin with, such as `/llm`, where a proxy in front passes paths on as they came: API, console, docs, health and metrics are below it, and nothing is elsewhere.',
+      'Prefix of all paths, such as `/llm`, for a proxy that forwards paths unchanged. API, console, docs, health and metrics are served only below it.',
   },
-  bodyLimit: size('The largest request body, as `32mb`, `512kb` or bytes. Routes may have lower limits.', '32mb'),
-  requestTimeout: duration('How long a request may take to arrive, headers and body; does not cut the answer.', '60s'),
-  drainTimeout: duration('How long open answers may go on after SIGTERM before they end in an error.', '25s'),
+  bodyLimit: size(
+    'Maximum size of a request body, such as `32mb`, `512kb` or bytes. Routes may have lower limits.',
+    '32mb',
+  ),
+  requestTimeout: duration(
+    'Timeout for receiving a request (headers and body). It does not limit the response.',
+    '60s',
+  ),
+  drainTimeout: duration('Time for running responses after SIGTERM before they end with an error.', '25s'),
   drainDelay: duration(
-    'The wait between "not ready" and closing the listener, so that load balancers notice; connections are taken meanwhile.',
+    'Delay between "not ready" and closing the listener, for load balancers. Connections are still accepted.',
     '2s',
   ),
   keepAlive: duration(
-    'How long an idle connection stays open; behind a load balancer more than its own idle time.',
+    'Idle timeout of connections. Use more than the idle timeout of a load balancer in front.',
     '65s',
   ),
-  sseKeepAlive: duration('The silence in a stream after which a comment is sent.', '15s'),
-  maxConnections: { ...limit('Open connections of one worker; more are refused.'), minimum: 1, default: 10_000 },
+  sseKeepAlive: duration('Idle time in a stream after which a keep-alive comment is sent.', '15s'),
+  maxConnections: {
+    ...limit('Maximum number of open connections per worker; more are rejected.'),
+    minimum: 1,
+    default: 10_000,
+  },
   failedCredentials: {
     ...limit(
-      'Wrong credentials that one address (of IPv6 the first 64 bits) may send in a minute to one worker; then they get 429. 0 does not limit them.',
+      'Limit of invalid credentials per client address (IPv6: first 64 bits), worker and minute; then 429. 0 disables the limit.',
     ),
     default: 30,
   },
-  cors: map('Which web pages may call the gateway from a browser.', {
+  cors: map('CORS: web pages that may call the gateway from a browser.', {
     origins: {
       type: 'array',
       items: { ...NAME, format: 'origin' },
       default: [],
-      description: 'Allowed origins, such as `https://chat.example`; `*` allows all, none means no CORS.',
+      description:
+        'Allowed origins, such as `https://chat.example`; `*` allows all. Without origins, CORS is disabled.',
     },
   }),
-  idempotency: map('What is kept for requests with an `Idempotency-Key`.', {
-    keepFor: duration('How long the response to one is given again; `0s` ignores the header.', '24h'),
-    maxSize: size(
-      'The largest response that is kept; a request whose response is larger is refused when it is repeated.',
-      '1mb',
-    ),
+  idempotency: map('Stored responses for requests with an `Idempotency-Key`.', {
+    keepFor: duration('Time for which a stored response is returned again; `0s` ignores the header.', '24h'),
+    maxSize: size('Maximum size of a stored response. A repeated request with a larger response is rejected.', '1mb'),
   }),
   workers: {
     anyOf: [
@@ -85,20 +93,19 @@ const SERVER = map('Where and how the gateway listens.', {
   watch: {
     type: 'boolean',
     default: false,
-    description:
-      'Whether a change of the configuration’s files reloads it, `.env` and files that it refers to included.',
+    description: 'Reloads the configuration when its files change, including `.env` and referenced files.',
   },
   trustProxy: {
     anyOf: [{ type: 'boolean' }, { type: 'integer', minimum: 1, maximum: 10 }],
     default: false,
-    description: 'How many proxies stand in front and may be believed about the client address; `true` is 1.',
+    description: 'Number of trusted proxies in front, for the client address; `true` is 1.',
   },
   tls: TLS_SCHEMA,
 });
 
-const LOGGING = map('What the gateway logs, on standard output.', {
-  level: choice('The least important lines to write.', ['debug', 'info', 'warn', 'error', 'silent'], 'info'),
-  format: choice('`auto` is `pretty` on a terminal and `json` elsewhere.', ['auto', 'json', 'pretty'], 'auto'),
+const LOGGING = map('Log on standard output.', {
+  level: choice('Lowest level to write.', ['debug', 'info', 'warn', 'error', 'silent'], 'info'),
+  format: choice('`auto` is `pretty` on a terminal, otherwise `json`.', ['auto', 'json', 'pretty'], 'auto'),
 });
 
 const STORE = {
@@ -106,25 +113,25 @@ const STORE = {
     { type: 'string' },
     {
       type: 'object',
-      description: 'The long form, with options of the store in addition to `url`, `adapter` or `plugin`.',
+      description: 'Long form, with options of the store in addition to `url`, `adapter` or `plugin`.',
       properties: {
-        url: { type: 'string', description: 'The same as the short form.' },
+        url: { type: 'string', description: 'Same as the short form.' },
         adapter: { ...NAME, description: 'A Keyv adapter: an npm package or a path.' },
         plugin: { ...NAME, description: 'A store plugin: an npm package or a path.' },
       },
     },
   ],
-  description: 'Where keys, balances and limits live',
+  description: 'Store of keys, balances and limits',
 } as const satisfies Schema;
 
 const TARGET = { ...NAME, description: '`provider/model`' } as const;
 
 /** Top-level keys of core. */
 export const CORE_PROPERTIES = Object.freeze({
-  $schema: { type: 'string', description: 'For editors; not read.' },
+  $schema: { type: 'string', description: 'For editors; ignored.' },
   $import: {
     anyOf: [NAME, { type: 'array', items: NAME }],
-    description: 'Files that are merged below this one, relative to it.',
+    description: 'Base files, relative to this one, which overrides their values.',
   },
   server: SERVER,
   logging: LOGGING,
@@ -133,35 +140,35 @@ export const CORE_PROPERTIES = Object.freeze({
     type: 'object',
     default: {},
     description:
-      'Aliases: a name for one `provider/model`, for a list of them that is tried in order, or for a map with `targets` and rules. One that ends in `*` stands for all names that begin so; a `*` in its targets is the name.',
+      'Aliases: a name for one `provider/model`, an ordered list of them, or a map with `targets` and rules. A trailing `*` matches names with that prefix; in targets, `*` is the name.',
     additionalProperties: {
       anyOf: [TARGET, { type: 'array', minItems: 1, maxItems: 16, items: TARGET }, ROUTE_SCHEMA],
     },
   },
   plans: PLANS,
-  defaultPlan: { ...NAME, description: 'The plan of users whose key and token name none.' },
+  defaultPlan: { ...NAME, description: 'Plan of users without a plan in their key or token.' },
   budgets: {
     type: 'array',
     default: [],
     maxItems: 1000,
     items: BUDGET,
     description:
-      'What may be spent, by calendar period: each is shared by all calls that match what it names, or by all calls.',
+      'Budgets by calendar period. Each budget is shared by all calls that match its conditions, or by all calls.',
   },
   billing: choice(
-    '`track` books what calls cost, `enforce` also refuses them when the balance is used up.',
+    '`track` records the cost of calls; `enforce` also rejects calls without sufficient balance.',
     ['off', 'track', 'enforce'],
     'track',
   ),
-  audit: map('The log of what operators changed.', {
-    keepFor: duration('How long an entry is kept.', '730d'),
+  audit: map('Audit log of changes by operators.', {
+    keepFor: duration('Storage time of an entry.', '730d'),
   }),
   tags: {
     type: 'object',
     default: {},
     maxProperties: 50,
     description:
-      'What calls may be booked under, by `x-tollgate-tag: team=search` of a request or by its key: each name with its values, or `*` for any.',
+      'Allowed tags, set by `x-tollgate-tag: team=search` of a request or by its key: each name with its values, or `*` for any.',
     additionalProperties: {
       anyOf: [
         { type: 'string', enum: ['*'] },
@@ -209,17 +216,17 @@ const WHEN = {
   minProperties: 1,
   additionalProperties: false,
   description:
-    'For which calls its hooks run: those that have one of each list. A name that ends in `*` stands for all that begin so. Default: all calls.',
+    'Calls for which its hooks run: those that match one entry of each list. A trailing `*` matches all names with that prefix. Default: all calls.',
   properties: {
-    keys: names('Ids or names of keys.'),
+    keys: names('Ids or names of API keys.'),
     users: names('Users.'),
-    accounts: names('Accounts that pay.'),
+    accounts: names('Charged accounts.'),
     plans: names('Plans.'),
-    tags: names('Tags, as `team=search`.'),
-    models: names('Models or aliases that requests name, or `provider/model` of one of their targets.'),
+    tags: names('Tags, such as `team=search`.'),
+    models: names('Requested models or aliases, or `provider/model` of one of their targets.'),
     providers: names('Providers of one of the targets.'),
-    operations: names('Operations, as `chat` or `embeddings`.'),
-    dialects: names('Formats in which callers write, as `chat` or `messages`.'),
+    operations: names('Operations, such as `chat` or `embeddings`.'),
+    dialects: names('Request formats, such as `chat` or `messages`.'),
   },
 } as const satisfies Schema;
 
@@ -239,15 +246,15 @@ const SCOPE_OPTIONS: Readonly<Record<string, Schema>> = Object.freeze({
   mode: {
     enum: ['enforce', 'log'],
     description:
-      'Whether its hooks change and refuse (`enforce`, the default), or what they would do is only logged (`log`).',
+      '`enforce` lets hooks change and reject calls; `log` only logs what they would do. Default: `enforce`.',
   },
   beside: {
     type: 'boolean',
-    description: 'Whether calls go on to providers while it looks at requests; responses wait for it. Default false.',
+    description: 'Runs request hooks in parallel to the provider call; the response waits for them. Default: false.',
   },
   showVerdicts: {
     type: 'boolean',
-    description: 'Whether responses say in `x-tollgate-verdicts` what its hooks did. Default false.',
+    description: 'Reports actions of its hooks in the response header `x-tollgate-verdicts`. Default: false.',
   },
 });
 
@@ -283,7 +290,7 @@ const REQUIRED_OPTION: Readonly<Record<string, Schema>> = Object.freeze({
   required: {
     type: 'boolean',
     description:
-      'Whether the gateway does not start when this plugin cannot be loaded or set up; with `false` it starts without it. Default true.',
+      'Stops the start if this plugin cannot be loaded or set up; with `false`, the gateway starts without it. Default: true.',
   },
 });
 
@@ -295,12 +302,12 @@ const HOOK_OPTIONS: Readonly<Record<string, Schema>> = Object.freeze({
   timeout: {
     type: 'string',
     format: 'duration',
-    description: 'How long one of its hooks may take that gives a promise; default 30s.',
+    description: 'Timeout of an asynchronous hook. Default: 30s.',
   },
   onFailure: {
     enum: ['open', 'closed'],
     description:
-      'Whether a call goes on (`open`) or ends (`closed`, the default) when one of its hooks fails or takes too long.',
+      'Continues (`open`) or rejects (`closed`) a call if one of its hooks fails or times out. Default: `closed`.',
   },
 });
 
@@ -369,9 +376,9 @@ export const GROUPS = Object.freeze({
     noun: 'policy',
     isOn: true,
     description:
-      'What stands around every call. Built-in ones are on; `false` switches one off. Guardrails are on where they are named.',
+      'Policies for every call. Built-in ones are on by default; `false` disables one. Guardrails are off by default.',
   },
-  auth: { kind: 'auth', noun: 'auth scheme', description: 'How callers prove who they are.' },
+  auth: { kind: 'auth', noun: 'auth scheme', description: 'Authentication of callers.' },
   providers: {
     kind: 'provider',
     noun: 'provider',
@@ -388,15 +395,15 @@ export const GROUPS = Object.freeze({
     kind: 'operation',
     noun: 'operation',
     isOn: true,
-    description: 'What callers may request other than chat. Built-in ones are on; `false` switches one off.',
+    description: 'Operations other than chat. Built-in ones are on by default; `false` disables one.',
   },
   dialects: {
     kind: 'dialect',
     noun: 'dialect',
     isOn: true,
-    description: 'The formats in which callers may write a chat. Built-in ones are on; `false` switches one off.',
+    description: 'Request formats of chats. Built-in ones are on by default; `false` disables one.',
   },
-  secrets: { kind: 'secrets', noun: 'secret manager', description: 'Managers of secrets that references name.' },
+  secrets: { kind: 'secrets', noun: 'secret manager', description: 'Secret managers for references.' },
 } as const satisfies Record<string, GroupRow>);
 
 export type Group = keyof typeof GROUPS;

@@ -34,27 +34,30 @@ export interface EgressRules {
 }
 
 const NAME = { type: 'string', minLength: 1 } as const;
-const PEM_NOTE = 'PEM: the name of a file, or the text itself by `$' + '{file:…}`';
+const PEM_NOTE = 'PEM: the path of a file, or the text by `$' + '{file:…}`';
 
 /** Options of an instance that connects to a configured address, in addition to the plugin's own. */
 const EGRESS_OPTIONS: Readonly<Record<string, Schema>> = Object.freeze({
   proxy: {
     type: ['string', 'boolean'],
     description:
-      'The proxy that its connections go through, such as `http://user:password@proxy.example:3128`; `false` goes without one. Unset, `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` of the environment say it.',
+      'Proxy for its connections, such as `http://user:password@proxy.example:3128`; `false` uses none. Default: `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` of the environment.',
   },
   tls: {
     type: 'object',
     additionalProperties: false,
-    description: 'Certificates of its connections. A reload reads the files anew.',
+    description: 'TLS settings of its connections. A reload reads the files again.',
     properties: {
-      ca: { ...NAME, description: `The authorities that are trusted in place of the well-known ones. ${PEM_NOTE}.` },
-      cert: { ...NAME, description: `The certificate that the gateway shows, then those between. ${PEM_NOTE}.` },
-      key: { ...NAME, secret: true, description: `The private key of the certificate. ${PEM_NOTE}.` },
-      passphrase: { ...NAME, secret: true, description: 'What the key is encrypted with.' },
+      ca: { ...NAME, description: `Trusted certificate authorities instead of the default ones. ${PEM_NOTE}.` },
+      cert: {
+        ...NAME,
+        description: `Client certificate of the gateway, followed by intermediate certificates. ${PEM_NOTE}.`,
+      },
+      key: { ...NAME, secret: true, description: `Private key of the certificate. ${PEM_NOTE}.` },
+      passphrase: { ...NAME, secret: true, description: 'Passphrase of the key.' },
       servername: {
         ...NAME,
-        description: 'The name that the other side’s certificate has to be for, where it is not that of the address.',
+        description: 'Expected name in the server’s certificate. Default: the host of the address.',
       },
     },
   },
@@ -134,16 +137,16 @@ function findVariable(env: Lookup['env'], name: string): { readonly name: string
   return undefined;
 }
 
-const HINT = 'Write http://host:port or https://host:port, with user:password@ before the host where it wants one.';
+const HINT = 'Use http://host:port or https://host:port, with user:password@ before the host if required.';
 
 /** Parses a proxy's address. Returns a problem as text, which never shows the address: it may hold a password. */
 function parseProxy(text: string): ProxyAddress | string {
   const whole = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`;
   const url = URL.canParse(whole) ? new URL(whole) : undefined;
-  if (!url) return 'is not the address of a proxy';
+  if (!url) return 'is not a valid proxy URL';
   const { protocol, hostname, port, username, password, pathname, search, hash } = url;
-  if (protocol.startsWith('socks')) return 'is a SOCKS proxy; HTTP proxies with CONNECT are supported';
-  if (protocol !== 'http:' && protocol !== 'https:') return 'is not the address of an HTTP proxy';
+  if (protocol.startsWith('socks')) return 'is a SOCKS proxy; only HTTP proxies with CONNECT are supported';
+  if (protocol !== 'http:' && protocol !== 'https:') return 'is not the URL of an HTTP proxy';
   if (pathname !== '/' || search !== '' || hash !== '') return 'has more than a host and a port';
   const isTls = protocol === 'https:';
   try {
@@ -153,7 +156,7 @@ function parseProxy(text: string): ProxyAddress | string {
       ...(pair !== ':' && { authorization: `Basic ${Buffer.from(pair).toString('base64')}` }),
     };
   } catch {
-    return 'has a user or password with a % that encodes nothing; write %25 for it';
+    return 'has an invalid % in the user or password; use %25';
   }
 }
 
@@ -171,7 +174,7 @@ export function checkEgress(
   const at = `${pointer}/tls`;
   if ((cert === undefined) !== (key === undefined)) {
     const [has, lacks] = cert === undefined ? ['key', 'cert'] : ['cert', 'key'];
-    const hint = 'Name the certificate and its private key, or neither.';
+    const hint = 'Set both the certificate and its private key, or neither.';
     return [...problems, { pointer: `${at}/${has}`, message: `needs ${lacks}, which is not set or empty`, hint }];
   }
   return [...problems, ...checkCertificates(tls, files, { pointer: at, ca: 'ca', mayBeText: true })];

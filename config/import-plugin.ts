@@ -68,7 +68,7 @@ function resolvePath(spec: string, baseDir: string): string {
   if (isUrl(spec)) return spec;
   const file = path.resolve(baseDir, spec);
   if (!existsSync(file)) {
-    const hint = 'Check the path; a relative one is relative to the configuration file.';
+    const hint = 'Check the path. Relative paths start at the configuration file.';
     throw new PluginImportError(`the plugin file ${spec} does not exist`, hint);
   }
   return pathToFileURL(file).href;
@@ -78,8 +78,11 @@ async function resolvePackage(spec: string, { kind, builtins, baseDir }: ImportO
   const sameKind = builtins.filter((builtin) => builtin.kind === kind).map(({ name }) => name);
   if (!/[./@]/.test(spec) && !spec.startsWith(PACKAGE_PREFIX)) {
     // Report a near miss as a typing error: the message must not suggest installing an unknown package of that name.
-    const others = `Built in are: ${sameKind.join(', ') || 'none'}. Any other is named by "plugin:", as a package ${PACKAGE_PREFIX}…, with its scope, or as a path.`;
-    throw new PluginImportError(`there is no built-in ${kind} plugin "${spec}"`, didYouMean(spec, sameKind) ?? others);
+    const others = `Built-in plugins: ${sameKind.join(', ') || 'none'}. For others, set "plugin:" to a package ${PACKAGE_PREFIX}… (with its scope) or a path.`;
+    throw new PluginImportError(
+      `the built-in ${kind} plugin "${spec}" does not exist`,
+      didYouMean(spec, sameKind) ?? others,
+    );
   }
   const { createJiti } = await import('jiti');
   const parentURL = pathToFileURL(path.join(baseDir, 'tollgate.config.js')).href;
@@ -89,8 +92,8 @@ async function resolvePackage(spec: string, { kind, builtins, baseDir }: ImportO
   for (let folder = baseDir; ; folder = path.dirname(folder)) {
     if (existsSync(path.join(folder, 'node_modules', name, 'package.json')))
       throw new PluginImportError(
-        `the package "${name}" is installed, and the file that its package.json exports is not there`,
-        'Build the package, or mend its "exports".',
+        `the package "${name}" is installed, but the file in "exports" of its package.json is missing`,
+        'Build the package, or correct its "exports".',
       );
     if (path.dirname(folder) === folder) break;
   }
@@ -122,17 +125,22 @@ function assertFits(manifest: Readonly<Record<string, unknown>>, spec: string): 
   const wants = (field: string, name: string): unknown =>
     isObject(manifest[field]) ? manifest[field][name] : undefined;
   const needs: readonly (readonly [name: string, range: unknown, version: string, remedy: string])[] = [
-    ['Tollgate', wants('peerDependencies', 'tollgate'), VERSION, 'or the Tollgate that it is made for'],
-    ['Tollgate', wants('engines', 'tollgate'), VERSION, 'or the Tollgate that it is made for'],
-    ['Node.js', wants('engines', 'node'), process.versions.node, 'or run Tollgate on the Node.js that it is made for'],
+    ['Tollgate', wants('peerDependencies', 'tollgate'), VERSION, 'or the Tollgate version that it requires'],
+    ['Tollgate', wants('engines', 'tollgate'), VERSION, 'or the Tollgate version that it requires'],
+    [
+      'Node.js',
+      wants('engines', 'node'),
+      process.versions.node,
+      'or run Tollgate on the Node.js version that it requires',
+    ],
   ];
   for (const [name, range, version, remedy] of needs) {
     // Ignore values that are not version ranges, such as a tag or an address.
     if (typeof range !== 'string' || semver().validRange(range) === null) continue;
     if (semver().satisfies(version, range, { includePrerelease: true })) continue;
     throw new PluginImportError(
-      `the plugin "${spec}" is made for ${name} ${range.slice(0, 100)}, and this is ${version}`,
-      `Install a version of the plugin for ${name} ${version}, ${remedy}.`,
+      `the plugin "${spec}" requires ${name} ${range.slice(0, 100)}, but this is ${version}`,
+      `Install a plugin version for ${name} ${version}, ${remedy}.`,
     );
   }
 }

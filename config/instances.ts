@@ -48,7 +48,7 @@ function listImplicit(
     // Without this check, a misspelt name with `false` would silently leave the plugin on.
     const [near] = member === false && !names.includes(name) ? nearest(name, names) : [];
     if (near === undefined) continue;
-    const message = `switches off ${/^[aeiou]/.test(row.noun) ? 'an' : 'a'} ${row.noun} that is not there`;
+    const message = `disables ${/^[aeiou]/.test(row.noun) ? 'an' : 'a'} ${row.noun} that does not exist`;
     problems.push({ pointer: childPointer(`/${group}`, name), atKey: true, message, hint: `Did you mean "${near}"?` });
   }
   return builtins
@@ -76,8 +76,8 @@ function listGroup(
   return Object.entries(members).flatMap(([name, member]): readonly RawInstance[] => {
     const pointer = childPointer(`/${group}`, name);
     if (!INSTANCE_NAME.test(name)) {
-      const message = `is not a name that a ${noun} can have`;
-      const hint = `Use 1 to 63 of a-z, 0-9, ".", "_" and "-"${/[./@]/.test(name) ? ', and name the package or path with "plugin:"' : ''}.`;
+      const message = `is not a valid ${noun} name`;
+      const hint = `Use 1 to 63 of a-z, 0-9, ".", "_" and "-"${/[./@]/.test(name) ? ', and set the package or path as "plugin:"' : ''}.`;
       problems.push({ pointer, atKey: true, message, hint });
       return [];
     }

@@ -40,9 +40,9 @@ const MAX_DEPTH = 10;
 const MAX_FILE_BYTES = 1024 * 1024;
 const NOTHING = Object.freeze({ text: undefined, unset: [], errors: [], sources: [] });
 const MALFORMED: Problem = Object.freeze({
-  message: 'has a "${" that begins no reference',
+  message: 'has a "${" without a valid reference',
   // biome-ignore lint/suspicious/noTemplateCurlyInString: shows what to write.
-  hint: 'Write ${NAME}, ${NAME:-default}, ${NAME:?message}, ${file:/path} or ${manager:secret}; a plain "${" is written "$${".',
+  hint: 'Use ${NAME}, ${NAME:-default}, ${NAME:?message}, ${file:/path} or ${manager:secret}. For a literal "${", write "$${".',
 });
 
 export interface LookupInput {
@@ -172,7 +172,7 @@ function readFilePart(name: Interpolated, lookup: Lookup): Interpolated {
   } catch (error) {
     const reason = error instanceof Error ? error.message : 'cannot be read';
     const message = `needs the file ${name.text}, which ${reason}`;
-    const hint = 'Create it, or correct the path; a relative one is relative to the configuration file.';
+    const hint = 'Create it, or correct the path. Relative paths start at the configuration file.';
     return { ...name, text: undefined, errors: [...name.errors, { message, hint }] };
   }
 }
@@ -227,7 +227,7 @@ export function interpolateTree(value: Json, schema: Schema, pointer: string, lo
 
 function notSet(name: string, pointer: string): ProblemAt {
   const message = `needs the environment variable ${name}, which is not set (looked in the environment, .env.local and .env)`;
-  return { pointer, message, hint: `Set ${name}, or write \${${name}:-default}.` };
+  return { pointer, message, hint: `Set ${name}, or use \${${name}:-default}.` };
 }
 
 function coerce(text: string, nodes: readonly Schema[]): string | number | boolean {

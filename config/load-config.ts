@@ -98,9 +98,9 @@ async function readRaw({ config, ...input }: ConfigInput & GivenConfig): Promise
   const { value, problems } = toPlain(config);
   const file = 'config';
   const refuse = (message: string, hint: string) => new ConfigError([{ file, path: '', message, hint }]);
-  if (input.configPath !== undefined) throw refuse('is given together with configPath', 'Give one of the two.');
+  if (input.configPath !== undefined) throw refuse('cannot be combined with configPath', 'Remove one of them.');
   if (!isObject(value))
-    throw refuse('is no object', 'Give an object of sections, such as { providers: { echo: {} } }.');
+    throw refuse('is not an object', 'Use an object of sections, such as { providers: { echo: {} } }.');
   const { cwd: baseDir, env, secrets = [] } = input;
   const whole = inheritDefaults({ store: 'memory:', ...value } as RawConfig['value']);
   return Object.freeze({
@@ -121,7 +121,10 @@ function checkGiven(given: readonly Plugin[]): readonly Plugin[] {
     }
     const first = given.findIndex(({ kind, name }) => kind === plugin.kind && name === plugin.name);
     if (first !== at)
-      throw refuse(`is the ${plugin.kind} plugin "${plugin.name}", as is plugins[${first}]`, 'Give it once.');
+      throw refuse(
+        `is a duplicate of plugins[${first}]: the ${plugin.kind} plugin "${plugin.name}"`,
+        'Remove one of them.',
+      );
   }
   return given;
 }
@@ -253,10 +256,10 @@ function findCircle(plugins: readonly Plugin[], instances: readonly PluginInstan
   for (const at of plugins.keys()) {
     const circle = walk(at, []);
     if (!circle) continue;
-    const names = circle.map((each) => `"${instances[each]?.name}"`).join(' requires what ');
+    const names = circle.map((each) => `"${instances[each]?.name}"`).join(' requires ');
     const pointer = instances[circle[0] ?? 0]?.pointer ?? '';
-    const message = `is in a circle, of which no plugin can be set up first: ${names} provides`;
-    return [{ pointer, atKey: true, message, hint: 'Leave one of them out.' }];
+    const message = `has a cyclic dependency: ${names}`;
+    return [{ pointer, atKey: true, message, hint: 'Remove one of them.' }];
   }
   return [];
 }
@@ -271,8 +274,8 @@ function findConflicts(
   return (plugins[at]?.provides ?? []).flatMap((name) => {
     const first = plugins.findIndex(({ provides = [] }) => provides.includes(name));
     if (first === at) return [];
-    const message = `provides "${name}", as "${instances[first]?.name}" does`;
-    return [{ pointer, atKey: true, message, hint: 'Leave one of the two out.' }];
+    const message = `provides "${name}", which "${instances[first]?.name}" also provides`;
+    return [{ pointer, atKey: true, message, hint: 'Remove one of them.' }];
   });
 }
 
@@ -280,8 +283,8 @@ function findConflicts(
 function findMissing(plugins: readonly Plugin[], at: number, { pointer }: PluginInstance): readonly ProblemAt[] {
   const missing = (plugins[at]?.requires ?? []).filter((needed) => !plugins.some((plugin) => meets(plugin, needed)));
   return missing.map((needed) => ({
-    ...{ pointer, atKey: true, message: `needs "${needed}", which no plugin of this configuration is or provides` },
-    hint: 'Name the plugin in the configuration too.',
+    ...{ pointer, atKey: true, message: `needs "${needed}", which no configured plugin provides` },
+    hint: 'Add that plugin to the configuration.',
   }));
 }
 
@@ -291,12 +294,12 @@ async function runCheck(
   { config, pointer, isRequired }: PluginInstance,
   settings: GatewaySettings,
 ): Promise<readonly ProblemAt[]> {
-  const hint = 'Mend its check(), which gives a list of { path, message, hint }.';
+  const hint = 'Correct its check(), which must return a list of { path, message, hint }.';
   const atPlugin = (message: string): readonly ProblemAt[] => [{ pointer, atKey: true, message, hint }];
   try {
     const problems: unknown = (await plugin?.check?.(config, { baseDir: settings.baseDir, settings })) ?? [];
     if (!Array.isArray(problems) || !problems.every(isProblem)) {
-      return atPlugin('has a plugin whose check answers something else than a list of problems');
+      return atPlugin('has a plugin whose check does not return a list of problems');
     }
     return problems.map(({ path: place = '', message, hint }) => {
       const below = place === '' || place.startsWith('/') ? place : `/${place}`;

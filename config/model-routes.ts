@@ -45,14 +45,14 @@ const DURATION = { type: 'string', format: 'duration' } as const;
 
 /** Time limits of an attempt by their configuration names. */
 export const CLOCKS = Object.freeze({
-  connect: { ...DURATION, description: 'Until the connection is there, TLS included.' },
+  connect: { ...DURATION, description: 'Timeout for connecting, including TLS.' },
   firstByte: {
     ...DURATION,
-    description: 'Until the response begins; a non-streaming one begins when the model has generated it.',
+    description: 'Timeout until the response begins. A non-streaming response begins when the model has generated it.',
   },
-  firstToken: { ...DURATION, description: 'Until a stream brings something of its response.' },
-  idle: { ...DURATION, description: 'The longest silence within a response.' },
-  total: { ...DURATION, description: 'Until the response has ended.' },
+  firstToken: { ...DURATION, description: 'Timeout until the first content of a stream.' },
+  idle: { ...DURATION, description: 'Maximum idle time within a response.' },
+  total: { ...DURATION, description: 'Timeout of the whole response.' },
 });
 
 /** Long form of an alias. */
@@ -60,13 +60,13 @@ export const ROUTE_SCHEMA = {
   type: 'object',
   additionalProperties: false,
   required: ['targets'],
-  description: 'The long form, with rules for the choice between targets.',
+  description: 'Long form, with rules for the selection of targets.',
   properties: {
     targets: {
       type: 'array',
       minItems: 1,
       maxItems: 16,
-      description: 'What it stands for: `provider/model`, or a map with `to`.',
+      description: 'Targets: `provider/model`, or a map with `to`.',
       items: {
         anyOf: [
           TARGET,
@@ -80,17 +80,17 @@ export const ROUTE_SCHEMA = {
                 type: 'number',
                 minimum: 0,
                 maximum: 1_000_000,
-                description: 'Its share with `weighted`; 0 is called only when the others fail. Default 1.',
+                description: 'Share with `weighted`; 0 is used only if the others fail. Default: 1.',
               },
               order: {
                 type: 'integer',
                 minimum: 1,
                 maximum: 16,
-                description: 'Its group: all of 1 are tried before any of 2. Default 1.',
+                description: 'Priority group; targets of group 1 are tried before those of group 2. Default: 1.',
               },
               onlyWhenCheaper: {
                 type: 'boolean',
-                description: 'Tried only for requests that cost less there than at every other target.',
+                description: 'Uses the target only for requests that cost less there than at every other target.',
               },
             },
           },
@@ -101,36 +101,37 @@ export const ROUTE_SCHEMA = {
       type: 'string',
       enum: STRATEGIES,
       description:
-        'Within a group: `fallback` in the order of the list, `weighted` by `weight`, `least-latency` the faster of two at random. Default `fallback`.',
+        'Selection within a group: `fallback` (order of the list), `weighted` (by `weight`) or `least-latency` (the faster of two random targets). Default: `fallback`.',
     },
     sticky: {
       type: 'string',
       enum: STICKY,
       description:
-        'What stays with its target while that works, for prompt caches: a `session` (its header, else what system messages and tools say), a `user`, or nothing. Default `session`.',
+        'Affinity to a healthy target, for prompt caches: by `session` (header, otherwise system messages and tools), by `user`, or none. Default: `session`.',
     },
-    onOverflow: { ...TARGET, description: '`provider/model` for prompts that are too long for the others.' },
+    onOverflow: { ...TARGET, description: 'Target (`provider/model`) for prompts that are too long for the others.' },
     hedge: {
       type: 'object',
       additionalProperties: false,
       description:
-        'Asks a second target of the list when the first one takes long; the first response wins, and what both cost is owed. Chats only.',
+        'Sends the request to a second target if the first one is slow. The first response is used, and both are charged. Chats only.',
       properties: {
         after: {
           anyOf: [{ const: 'p95' }, DURATION],
-          description: '`p95`, what nineteen of twenty calls take there, or a duration. Default `p95`.',
+          description:
+            'Delay before the second request: `p95` (95th percentile latency of the target) or a duration. Default: `p95`.',
         },
         maxExtra: {
           type: 'string',
           pattern: '^(?:\\d|[1-9]\\d)(?:\\.\\d{1,3})?%$|^100%$',
-          description: 'The share of the calls that this may happen to, default `5%`.',
+          description: 'Maximum share of hedged calls. Default: `5%`.',
         },
       },
     },
     resume: {
       type: 'boolean',
       description:
-        'Lets the next target whose vendor can go on with a begun answer say the rest of a stream that broke off: plain text only, and both are owed. Default `false`.',
+        'Resumes an interrupted stream at the next target whose vendor supports it. Plain text only; both targets are charged. Default: `false`.',
     },
     timeouts: {
       type: 'object',

@@ -17,13 +17,13 @@ export class PluginImportError extends Error {
 
 /** Hint on the section of each kind of plugin. */
 const SECTIONS: Readonly<Record<string, string>> = Object.freeze({
-  provider: 'Name it under "providers".',
-  auth: 'Name it under "auth".',
-  agent: 'Name it under "agents".',
-  tts: 'Name it under "tts".',
-  policy: 'Name it under "policies", or in "plugins" when it needs no options.',
-  store: 'Name it as "store: { plugin: … }".',
-  secrets: 'Name it under "secrets".',
+  provider: 'Add it under "providers".',
+  auth: 'Add it under "auth".',
+  agent: 'Add it under "agents".',
+  tts: 'Add it under "tts".',
+  policy: 'Add it under "policies", or in "plugins" if it needs no options.',
+  store: 'Set it as "store: { plugin: … }".',
+  secrets: 'Add it under "secrets".',
 });
 
 const isFunction = (value: unknown): boolean => typeof value === 'function';
@@ -48,7 +48,7 @@ const MEMBERS: readonly (readonly [name: keyof Plugin, noun: string, fits: (valu
     ['requires', 'list of names of plugins', (value) => isListOf(value, isName), "['accounts']"],
     [
       'permissions',
-      `list of permissions, of which there are: ${PERMISSIONS.join(', ')}`,
+      `list of permissions (${PERMISSIONS.join(', ')})`,
       (value) => isListOf(value, (each) => PERMISSIONS.some((known) => known === each)),
       `['${PERMISSIONS[0]}']`,
     ],
@@ -60,7 +60,7 @@ const MEMBERS: readonly (readonly [name: keyof Plugin, noun: string, fits: (valu
     ],
     [
       'credentials',
-      'list of kinds of credentials, of which there are: key, token, session',
+      'list of kinds of credentials (key, token, session)',
       (value) => isListOf(value, (each) => each === 'key' || each === 'token' || each === 'session'),
       "['token']",
     ],
@@ -80,24 +80,28 @@ export function assertPlugin(value: unknown, spec: string, kind: PluginKind): as
   if (!isObject(value)) {
     const hint = 'Export default definePlugin({ … }).';
     if (typeof value === 'function')
-      throw fail('is no plugin: its default export is a function', `${hint} Call it there.`);
-    throw fail('is no plugin: its default export is missing or no object', hint);
+      throw fail('is not a plugin: its default export is a function', `${hint} Call it there.`);
+    throw fail('is not a plugin: its default export is missing or not an object', hint);
   }
   const { name, apiVersion, setup } = value;
-  if (typeof name !== 'string' || name === '') throw fail('is no plugin: it has no "name"', "Write name: 'my-plugin'.");
+  if (typeof name !== 'string' || name === '')
+    throw fail('is not a plugin: it has no "name"', "Write name: 'my-plugin'.");
   if (!Number.isSafeInteger(apiVersion) || Number(apiVersion) < API_VERSION) throw fail(...explainVersion(apiVersion));
   if (!PLUGIN_NAME.test(name))
-    throw fail(`has the name "${name.slice(0, 60)}"`, 'A name is in kebab-case: up to 40 of a to z, 0 to 9 and "-".');
+    throw fail(`has the invalid name "${name.slice(0, 60)}"`, 'Use kebab-case: at most 40 of a to z, 0 to 9 and "-".');
   if (!PLUGIN_KINDS.some((known) => known === value['kind'])) {
     const hint = `${didYouMean(String(value['kind']), PLUGIN_KINDS, 1) ?? ''} Kinds are ${PLUGIN_KINDS.join(', ')}.`;
     throw fail(`is of the unknown kind "${String(value['kind'])}"`, hint.trim());
   }
   if (value['kind'] !== kind)
     throw fail(`is a ${String(value['kind'])} plugin, not a ${kind} plugin`, SECTIONS[String(value['kind'])]);
-  if (!isFunction(setup)) throw fail('is no plugin: it has no "setup" function', 'Write setup(api, config) { … }.');
+  if (!isFunction(setup)) throw fail('is not a plugin: it has no "setup" function', 'Write setup(api, config) { … }.');
   for (const [member, noun, fits, as] of MEMBERS)
     if (value[member] !== undefined && !fits(value[member]))
-      throw fail(`has "${member}"${show(value[member])} that is no ${noun}`, `Write ${member}: ${as}.`);
+      throw fail(
+        `has an invalid "${member}"${show(value[member])}, which must be a ${noun}`,
+        `Write ${member}: ${as}.`,
+      );
   // Members of a newer contract only cause a warning at set-up.
   for (const { message, hint, isForeign } of findMistakes(value, DEFINITIONS.plugin))
     if (!isForeign || Number(apiVersion) === API_VERSION) throw fail(message, hint);
@@ -116,8 +120,8 @@ function explainVersion(version: unknown): readonly [message: string, hint: stri
       `Write apiVersion: ${API_VERSION}, a number.`,
     ];
   return [
-    `speaks plugin API ${version}, this gateway speaks ${API_VERSION}`,
-    'Install a version of the plugin, or of Tollgate, that speaks the other’s.',
+    `uses plugin API ${version}, but this gateway supports ${API_VERSION}`,
+    'Install a version of the plugin or of Tollgate with a matching API version.',
   ];
 }
 

@@ -85,7 +85,7 @@ export async function readRawConfig({ cwd, env: given, configPath, secrets = [] 
   const { value, problems } = toPlain(parsed);
   if (!isMap(value)) {
     const message = value === null ? 'is empty' : 'is not a map of sections such as "providers"';
-    throw problem(name, message, 'Write at least "providers:", or remove the file to run the defaults.');
+    throw problem(name, message, 'Add at least "providers:", or remove the file to use the defaults.');
   }
   const merged = isDefault ? value : inheritDefaults(value);
   const files = [file, ...imported, ...envFiles([baseDir, cwd])];
@@ -118,8 +118,8 @@ async function findConfig(cwd: string, env: Environment, configPath: string | un
   const found = await searchFolder(cwd, SEARCH_PLACES);
   const names = found.map((file) => displayPath(file, cwd));
   if (found.length > 1) {
-    const message = `is not the only configuration here: ${names.join(', ')}`;
-    throw problem(names[0] ?? '', message, 'Keep one of them, or say which with --config.');
+    const message = `is not the only configuration in this folder: ${names.join(', ')}`;
+    throw problem(names[0] ?? '', message, 'Keep one of them, or select one with --config.');
   }
   if (found.length === 0) refuseLikelyNames(cwd);
   return found[0];
@@ -128,11 +128,11 @@ async function findConfig(cwd: string, env: Environment, configPath: string | un
 function checkPath(cwd: string, given: string, source: string): string {
   const file = path.resolve(cwd, given);
   if (statSync(file, { throwIfNoEntry: false })?.isDirectory() ?? true) {
-    const message = `does not exist or is no file (named by ${source})`;
+    const message = `does not exist or is not a file (set by ${source})`;
     throw problem(given, message, `Correct ${source}, or create the file.`);
   }
   if (FORMATS.includes(path.extname(file))) return file;
-  throw problem(given, `is of no known format (named by ${source})`, `Its name must end in ${FORMATS.join(', ')}.`);
+  throw problem(given, `has an unknown format (set by ${source})`, `Its name must end in ${FORMATS.join(', ')}.`);
 }
 
 /**
@@ -169,10 +169,10 @@ function refuseLikelyNames(cwd: string): void {
     .filter((name) => LIKELY.test(name))
     .map((name) => {
       const isSearched = SEARCH_PLACES.includes(name);
-      const message = isSearched ? 'cannot be read, or is no file' : 'is not a name that is looked for';
-      const renamed = FORMATS.includes(path.extname(name)) ? 'Call it' : 'Write it as';
-      const hint = `${renamed} tollgate.config.yaml (or .json, .ts, …), name it with --config, or move it elsewhere.`;
-      return { file: name, path: '', message, hint: isSearched ? 'Make it a file that this user may read.' : hint };
+      const message = isSearched ? 'cannot be read or is not a file' : 'is not a recognized file name';
+      const renamed = FORMATS.includes(path.extname(name)) ? 'Rename it to' : 'Convert it to';
+      const hint = `${renamed} tollgate.config.yaml (or .json, .ts, …), select it with --config, or move it elsewhere.`;
+      return { file: name, path: '', message, hint: isSearched ? 'Make it a file that this user can read.' : hint };
     });
   if (problems.length > 0) throw new ConfigError(problems);
 }

@@ -44,7 +44,7 @@ export async function fillSecrets(raw: RawConfig, options: SecretsOptions): Prom
       for (const reference of own.slice(0, MAX_SECRETS))
         raw.secrets.set(reference, await readSecret(reader, reference, name));
       for (const reference of own.slice(MAX_SECRETS))
-        raw.secrets.set(reference, { problem: `is one of more than ${MAX_SECRETS} secrets of "${name}"` });
+        raw.secrets.set(reference, { problem: `exceeds the limit of ${MAX_SECRETS} secrets of "${name}"` });
     }),
   );
 }
@@ -96,12 +96,12 @@ async function openManager(
   }
   const broken = `needs the secret manager "${name}", whose own configuration has an error`;
   const { connect } = options;
-  if (!connect) return `needs the secret manager "${name}", which cannot be reached from here`;
+  if (!connect) return `needs the secret manager "${name}", which is not reachable from here`;
   try {
     const plugin = await importPlugin(instance.plugin, { ...options, kind: instance.kind });
     const read = readOptions(instance, plugin, raw);
     if (!read) return broken;
-    if (!plugin.secrets) return `needs the secret manager "${name}", whose plugin reads none`;
+    if (!plugin.secrets) return `needs the secret manager "${name}", whose plugin does not read secrets`;
     const { config, rules } = read;
     const http = (hosts: readonly string[] = []) => connect(new Set([...hostsOf(plugin, config), ...hosts]), rules);
     return plugin.secrets(config, { baseDir: raw.baseDir, log: SILENT, http });
@@ -147,6 +147,6 @@ async function readSecret(reader: SecretsReader | string, reference: string, man
     if (Buffer.byteLength(text) > MAX_SECRET_BYTES) return fail(`is larger than ${MAX_SECRET_BYTES / 1024} KiB`);
     return { text, ...(againMs !== undefined && againMs > 0 && { againMs }) };
   } catch (error) {
-    return fail(`cannot be had: ${error instanceof Error ? error.message : 'unknown'}`);
+    return fail(`is unavailable: ${error instanceof Error ? error.message : 'unknown'}`);
   }
 }

@@ -104,7 +104,7 @@ function explainUnquoted(text: string, { pos }: YAMLError, locate: (offset: numb
   const after = /^\{[^}\n]*\}?[^\s,\]{}]*/.exec(text.slice(pos[0]))?.[0] ?? '';
   return {
     ...locate(pos[0] - before.length),
-    message: sentence('a text with a reference stands between brackets without quotes'),
+    message: sentence('a text with a reference in brackets is not quoted'),
     hint: `Quote it: '${before}${after}'.`,
   };
 }
@@ -160,7 +160,7 @@ export function toPlain(value: unknown): { readonly value: Json; readonly proble
     const entries = Object.entries(node).flatMap(([key, item]): [string, Json][] => {
       const child = childPointer(pointer, key);
       const isForbidden = FORBIDDEN_KEYS.has(key);
-      if (isForbidden) problems.push({ pointer: child, atKey: true, message: 'is a name that cannot be used here' });
+      if (isForbidden) problems.push({ pointer: child, atKey: true, message: 'is not an allowed name' });
       const converted = isForbidden ? undefined : convert(item, child, depth + 1);
       return converted === undefined ? [] : [[key, converted]];
     });
@@ -238,7 +238,7 @@ async function readEnvFile(file: string, cwd: string): Promise<string> {
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
     if (code === 'ENOENT' || code === 'ENOTDIR') return '';
-    const hint = 'Make it a file that this user may read, or remove it.';
+    const hint = 'Make it a file that this user can read, or remove it.';
     throw new ConfigError([
       { file: displayPath(file, cwd), path: '', message: `cannot be read (${code ?? 'unknown'})`, hint },
     ]);
@@ -369,7 +369,7 @@ function readName(scan: Scan): void {
   const names = open.at(-1);
   if (names?.has(name)) {
     const shown = JSON.stringify(name.length > 60 ? `${name.slice(0, 59)}…` : name);
-    throw new JsonError(`the name ${shown} stands here a second time`, from, { repeated: [...path] });
+    throw new JsonError(`the name ${shown} is a duplicate`, from, { repeated: [...path] });
   }
   names?.add(name);
   scan.visit('name', from, scan.at, path);

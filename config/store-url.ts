@@ -49,10 +49,10 @@ export function readStoreUrl(value: unknown, stores: readonly KnownStore[]): Sto
     stores.map(({ name }) => name),
   );
   const store = stores.find(({ name }) => name === scheme);
-  if (!store) return refuse('is not a URL that is known');
+  if (!store) return refuse('is not a known store URL');
   const properties = propertiesOf(store);
   if ('url' in properties) {
-    if (!URL.canParse(url.trim())) return refuse('is not a URL that is known');
+    if (!URL.canParse(url.trim())) return refuse('is not a known store URL');
     return { plugin: store.name, config: { ...rest, url: url.trim() } };
   }
   const option = Object.keys(properties).find((name) => (properties[name] as Schema)['format'] === 'path');

@@ -25,26 +25,26 @@ export const TLS_SCHEMA = {
   type: 'object',
   additionalProperties: false,
   required: ['cert', 'key'],
-  description: 'The certificate by which the gateway speaks HTTPS in place of HTTP. A reload reads the files anew.',
+  description: 'Serves HTTPS instead of HTTP. A reload reads the files again.',
   properties: {
-    cert: { ...FILE, description: 'The file of the certificate, then those between it and its authority, as PEM.' },
-    key: { ...FILE, description: 'The file of its private key, as PEM.' },
-    passphrase: { ...NAME, secret: true, description: 'What the key is encrypted with.' },
+    cert: { ...FILE, description: 'PEM file with the certificate, followed by intermediate certificates.' },
+    key: { ...FILE, description: 'PEM file with its private key.' },
+    passphrase: { ...NAME, secret: true, description: 'Passphrase of the key.' },
     minVersion: {
       type: 'string',
       enum: ['TLSv1.2', 'TLSv1.3'],
       default: 'TLSv1.2',
-      description: 'The oldest version of TLS that clients may speak.',
+      description: 'Minimum TLS version of clients.',
     },
     clientCa: {
       ...FILE,
-      description: 'A file of authorities, as PEM: clients are asked for a certificate that one of them signed.',
+      description: 'PEM file with authorities. Clients are asked for a certificate signed by one of them.',
     },
     clientAuth: {
       type: 'string',
       enum: ['required', 'optional'],
       description:
-        '`required`, the default with `clientCa`, refuses clients without a certificate; `optional` only those with a wrong one.',
+        '`required` rejects clients without a certificate; `optional` rejects only invalid ones. Default with `clientCa`: `required`.',
     },
   },
 } as const satisfies Schema;
@@ -53,7 +53,7 @@ export const TLS_SCHEMA = {
 export type TlsValues = FromSchema<typeof TLS_SCHEMA>;
 
 const SERVER: TlsPlace = Object.freeze({ pointer: '/server/tls', ca: 'clientCa', mayBeText: false });
-const MISSING = 'Create it, or correct the path; a relative one is relative to the configuration file.';
+const MISSING = 'Create it, or correct the path. Relative paths start at the configuration file.';
 const PEM = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /** Reads the files of `server.tls`, which {@link checkTls} accepted. */
@@ -77,8 +77,8 @@ export function checkTls(values: unknown, files: Pick<Lookup, 'file'>): readonly
   if (values['clientAuth'] !== undefined && values['clientCa'] === undefined)
     problems.push({
       pointer: `${SERVER.pointer}/clientAuth`,
-      message: 'asks clients for certificates, and nothing says whose',
-      hint: 'Name the file of their authority as server.tls.clientCa, or remove clientAuth.',
+      message: 'asks clients for certificates, but no authority is set',
+      hint: 'Set server.tls.clientCa to the file of their authority, or remove clientAuth.',
     });
   return [...checkCertificates(values, files, SERVER), ...problems];
 }
@@ -131,7 +131,7 @@ function readFile(
   if (name.includes(BEGIN))
     return mayBeText
       ? name
-      : { message: 'is the text of a file, not its name', hint: 'Write the path alone, without a reference.' };
+      : { message: 'is the text of a file, not its name', hint: 'Use only the path, without a reference.' };
   try {
     return files.file(name);
   } catch (error) {
@@ -151,22 +151,22 @@ function checkPair({ cert, key, ca }: Texts, passphrase: string | undefined, pla
   const add = (name: string, message: string, hint: string): void =>
     void problems.push({ pointer: `${place.pointer}/${name}`, message, hint });
   if (certificate?.code !== undefined)
-    add('cert', 'names a file that holds no certificate', 'Put it there as PEM, “-----BEGIN CERTIFICATE-----” first.');
+    add('cert', 'is a file without a certificate', 'Use a PEM file that begins with “-----BEGIN CERTIFICATE-----”.');
   if (secret?.code !== undefined) add('key', ...describeKey(key ?? '', passphrase, place));
   if (!isAuthority)
-    add(place.ca, 'names a file that holds no certificates', 'Put those of the authority there, as PEM.');
+    add(place.ca, 'is a file without a certificates', 'Use a PEM file with the certificates of the authority.');
   if (problems.length > 0 || !certificate?.value || !secret?.value || cert === undefined || key === undefined)
     return problems;
   if (!certificate.value.checkPrivateKey(secret.value)) {
     add(
       'key',
       'does not belong to the certificate',
-      'Name the key it was made with; the gateway’s own certificate comes first in its file.',
+      'Use the key of the certificate. The gateway’s own certificate must be first in its file.',
     );
     return problems;
   }
   const whole = parse(() => createSecureContext({ cert, key, ca, ...(passphrase && { passphrase }) }));
-  if (whole.code !== undefined) add('cert', `cannot be used (${whole.code})`, 'Make one that OpenSSL takes.');
+  if (whole.code !== undefined) add('cert', `cannot be used (${whole.code})`, 'Use one that OpenSSL accepts.');
   return problems;
 }
 
@@ -185,13 +185,10 @@ function describeKey(
   { pointer }: TlsPlace,
 ): [message: string, hint: string] {
   if (passphrase === undefined && key.includes('ENCRYPTED'))
-    return ['names a key that is encrypted', `Set ${pointer.slice(1).replaceAll('/', '.')}.passphrase.`];
+    return ['is an encrypted key', `Set ${pointer.slice(1).replaceAll('/', '.')}.passphrase.`];
   return passphrase === undefined
-    ? ['names a file that holds no private key', 'Put it there as PEM, “-----BEGIN PRIVATE KEY-----” first.']
-    : [
-        'names a file that holds no private key, or another one than the passphrase is for',
-        'Correct the file or the passphrase.',
-      ];
+    ? ['is a file without a private key', 'Use a PEM file that begins with “-----BEGIN PRIVATE KEY-----”.']
+    : ['is a file without a private key, or the passphrase is wrong', 'Correct the file or the passphrase.'];
 }
 
 function certificatesIn(text: string): readonly X509Certificate[] {

@@ -61,9 +61,9 @@ export function validateValue(
         ...{
           pointer,
           atKey: true,
-          message: `has the plugin "${plugin}", whose configSchema cannot be used: ${reason}`,
+          message: `has the plugin "${plugin}", whose configSchema is invalid: ${reason}`,
         },
-        hint: 'Mend it in the plugin: it is JSON Schema of 2020-12, with "secret" and the formats of docs/plugins.md.',
+        hint: 'Correct it in the plugin. It must be JSON Schema 2020-12, with "secret" and the formats of docs/plugins.md.',
       },
     ];
   }
@@ -71,8 +71,8 @@ export function validateValue(
     const problem = toProblem(error, schema, pointer, isHidden);
     const isDefault = plugin !== undefined && valueAt(value, error.instancePath) !== undefined;
     if (!isDefault || valueAt(given, error.instancePath) !== undefined) return problem;
-    const message = `has the plugin "${plugin}", whose default does not fit its own configSchema: ${problem.message}`;
-    return { ...problem, message, hint: 'Mend the default in the plugin.' };
+    const message = `has the plugin "${plugin}", whose default does not match its configSchema: ${problem.message}`;
+    return { ...problem, message, hint: 'Correct the default in the plugin.' };
   });
   const byPlace = new Map(
     problems
@@ -135,7 +135,7 @@ function toProblem(
     return {
       pointer: childPointer(pointer, misnamed),
       atKey: true,
-      message: 'is no name that can stand here',
+      message: 'is not an allowed name',
       hint: descriptionOf(error.schema),
     };
   const extra = params['additionalProperty'] ?? params['unevaluatedProperty'];
@@ -205,7 +205,7 @@ const EXPLAIN: Readonly<Record<string, Explain>> = Object.freeze({
   maxItems: count('at most', 'item'),
   minProperties: count('at least', 'key'),
   maxProperties: count('at most', 'key'),
-  uniqueItems: () => ({ message: 'must not have the same item twice' }),
+  uniqueItems: () => ({ message: 'must not have duplicate items' }),
   pattern: ({ schema, parentSchema }, shown) => ({
     message: `must match ${String(schema)}${shown}`,
     hint: descriptionOf(parentSchema),

@@ -27,31 +27,36 @@ const AMOUNT = {
   name: {
     type: 'string',
     pattern: NAME,
-    description: 'Up to 63 letters, digits, dots, dashes and underscores: what is spent is counted under it.',
+    description:
+      'Name of the budget: at most 63 letters, digits, dots, dashes and underscores. Spend is counted by name.',
   },
   amount_usd: {
     anyOf: [{ type: 'number' }, { type: 'string', maxLength: 20 }],
-    description: 'US dollars that may be spent in each period.',
+    description: 'Limit in US dollars for each period.',
   },
-  every: { type: 'string', enum: BUDGET_PERIODS, description: 'How often it begins anew; `total` never does.' },
+  every: {
+    type: 'string',
+    enum: BUDGET_PERIODS,
+    description: 'Period after which the budget resets; `total` never resets.',
+  },
   timezone: {
-    ...word('The time zone whose clock begins a period, as `Europe/Berlin`.'),
+    ...word('Time zone of the periods, such as `Europe/Berlin`.'),
     default: 'UTC',
   },
   starts_on: {
     anyOf: [{ type: 'integer' }, { type: 'string', maxLength: 20 }],
-    description: 'The day that begins a week, `monday` unless set, or a month, 1 (unless set) to 28.',
+    description: 'First day of a week (default: `monday`) or of a month, 1 to 28 (default: 1).',
   },
   soft_usd: {
     anyOf: [{ type: 'number' }, { type: 'string', maxLength: 20 }],
-    description: 'US dollars from which on it is warned of: in the log, in a header, by the webhook.',
+    description: 'Soft limit in US dollars, at which the log, a header and the webhook warn.',
   },
 } as const;
 
 const TARGET = {
-  provider: word('Counts calls at this provider alone.'),
+  provider: word('Counts only calls to this provider.'),
   model: word(
-    'Counts this model alone: as its provider knows it, as `provider/model`, or an alias, which stands for its targets; `gpt-5*` is all that begin so.',
+    'Counts only this model: a provider’s model, `provider/model`, or an alias for its targets. `gpt-5*` matches all names with that prefix.',
   ),
 } as const;
 
@@ -70,10 +75,10 @@ export const BUDGET = {
   required: ['name', 'amount_usd', 'every'],
   properties: {
     ...AMOUNT,
-    user: word('Counts calls of this user alone.'),
-    key: word('Counts calls of this API key alone (its id, or its `tg_` prefix), and of those that replace it.'),
-    tag: word('Counts calls with this tag alone, as `team=search`.'),
-    plan: word('Counts calls of users with this plan alone, all together.'),
+    user: word('Counts only calls of this user.'),
+    key: word('Counts only calls of this API key (id or `tg_` prefix) and of its rotated successors.'),
+    tag: word('Counts only calls with this tag, such as `team=search`.'),
+    plan: word('Counts only calls of users with this plan, all together.'),
     ...TARGET,
   },
 } as const satisfies Schema;

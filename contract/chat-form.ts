@@ -139,7 +139,7 @@ function noTools(param: string): GatewayError {
   const list = param === 'tool_choice' ? 'tools' : 'functions';
   return new GatewayError(
     'invalid_request',
-    `\`${param}\` demands a call, but the request has no \`${list}\`. Send \`${list}\`, or omit \`${param}\`.`,
+    `\`${param}\` requires a tool call, but the request has no \`${list}\`. Send \`${list}\` or remove \`${param}\`.`,
     { param },
   );
 }

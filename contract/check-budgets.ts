@@ -26,7 +26,7 @@ export function checkBudgets(
   const problems = lists.flatMap(([pointer, list]) => checkBudgetList(pointer, list, names));
   const first = lists.find(([, list]) => Array.isArray(list) && list.length > 0);
   if (billing !== 'off' || !first) return problems;
-  const hint = 'Write billing: track, or enforce where balances count too.';
+  const hint = 'Set billing: track, or enforce to check balances too.';
   return [...problems, { pointer: first[0], message: 'are not counted with "billing: off"', hint }];
 }
 
@@ -55,8 +55,8 @@ function checkBudgetList(pointer: string, list: unknown, names: BudgetNames): re
       known.add(name);
       return [];
     }
-    const message = `is the second budget named "${name}": what is spent is counted by name`;
-    return [{ pointer: `${place}/name`, message, hint: 'Give it a "name" of its own.' }];
+    const message = `is a duplicate of the budget "${name}"; spend is counted by name`;
+    return [{ pointer: `${place}/name`, message, hint: 'Set a unique "name".' }];
   });
 }
 
@@ -97,8 +97,8 @@ export function checkBudget(budget: BudgetValues, names: BudgetNames): readonly 
   if (!isTimeZone(timezone))
     problems.push({
       path: '/timezone',
-      message: 'is no time zone',
-      hint: 'Write an IANA name such as Europe/Berlin, America/New_York or UTC.',
+      message: 'is not a time zone',
+      hint: 'Use an IANA name such as Europe/Berlin, America/New_York or UTC.',
     });
   if (tag !== undefined) problems.push(...checkTag(tag, names.tags));
   for (const [field, known] of [
@@ -119,21 +119,22 @@ export function checkBudget(budget: BudgetValues, names: BudgetNames): readonly 
 /** Reports tags that no call can carry: they would limit nothing. */
 function checkTag(tag: string, rules: TagRules | undefined): readonly BudgetProblem[] {
   const path = '/tag';
-  if (!/^[^=\s]+=\S/.test(tag)) return [{ path, message: 'is no tag', hint: 'Write name=value, such as team=search.' }];
+  if (!/^[^=\s]+=\S/.test(tag))
+    return [{ path, message: 'is not a tag', hint: 'Use name=value, such as team=search.' }];
   if (!rules || refuseTag(tag, rules) === undefined) return [];
   const name = tagName(tag);
   const values = Object.hasOwn(rules, name) ? rules[name] : undefined;
   if (values === '*')
     return [
       {
-        ...{ path, message: 'has a value that no tag can have' },
+        ...{ path, message: 'has an invalid tag value' },
         hint: 'Use 1 to 64 letters, digits, spaces and . _ : / @ + -, and begin with a letter or digit.',
       },
     ];
   const known = values ? values.map((value) => `${name}=${value}`) : Object.keys(rules);
-  const none = 'There are none: list it under "tags".';
+  const none = 'No tags are configured. Add it to "tags".';
   const hint = known.length === 0 ? none : (didYouMean(values ? tag : name, known) ?? listOf(known));
-  return [{ path, message: 'names a tag that "tags" of the configuration does not have', hint }];
+  return [{ path, message: 'refers to a tag that is not in "tags" of the configuration', hint }];
 }
 
 function listOf(known: readonly string[]): string {
@@ -151,8 +152,8 @@ function checkAmounts({ amount_usd, soft_usd }: BudgetValues): readonly BudgetPr
   if (soft !== undefined && soft > amount)
     problems.push({
       path: '/soft_usd',
-      message: 'is more than "amount_usd", so nobody would be warned',
-      hint: 'Write less than "amount_usd".',
+      message: 'exceeds "amount_usd", so it would never warn',
+      hint: 'Use less than "amount_usd".',
     });
   return problems;
 }
@@ -166,11 +167,9 @@ function checkStart({ every, starts_on }: BudgetValues): readonly BudgetProblem[
   }
   if (every === 'month') {
     if (typeof starts_on === 'number' && starts_on >= 1 && starts_on <= 28) return [];
-    return [{ path, message: 'must be a day that every month has', hint: 'Write a number from 1 to 28.' }];
+    return [{ path, message: 'must be a day from 1 to 28', hint: 'Use a number from 1 to 28.' }];
   }
-  return [
-    { path, message: `means nothing with "every: ${every}"`, hint: 'Leave it out, or write every: week or month.' },
-  ];
+  return [{ path, message: `has no effect with "every: ${every}"`, hint: 'Remove it, or set every: week or month.' }];
 }
 
 /** Returns NaN for an invalid amount. */
@@ -187,7 +186,7 @@ function readAmount(amount: string | number): number {
  * (`api.operators.validate`). Throws `invalid_request` with the name of the field.
  */
 export function readPlan(value: unknown, validate: Validate): Plan {
-  if (!isObject(value)) throw new GatewayError('invalid_request', 'A plan is an object, such as {"rpm": 60}.');
+  if (!isObject(value)) throw new GatewayError('invalid_request', 'A plan must be an object, such as {"rpm": 60}.');
   const plan = structuredClone(value) as PlanValues;
   const found = validate(plan, PLAN_SCHEMA);
   // The names of providers are unknown here.

@@ -49,14 +49,14 @@ export const ERRORS = Object.freeze({
   previous_response_not_found: {
     status: 400,
     type: request,
-    when: 'The response that the request continues is not kept here, or no longer; send the whole conversation.',
+    when: 'The previous response is not stored or has expired; send the whole conversation.',
   },
-  ambiguous_credentials: { status: 400, type: request, when: 'Two different credentials came in one request.' },
+  ambiguous_credentials: { status: 400, type: request, when: 'One request has two different credentials.' },
   missing_api_key: { status: 401, type: authentication, when: 'The route needs a credential and none was sent.' },
   invalid_api_key: {
     status: 401,
     type: authentication,
-    when: 'The API key is malformed or unknown, or the route does not take this kind of credential.',
+    when: 'The API key is malformed or unknown, or the route does not accept this kind of credential.',
   },
   expired_api_key: { status: 401, type: authentication, when: 'The API key is past its `expires_at`.' },
   revoked_api_key: { status: 401, type: authentication, when: 'The API key was revoked.' },
@@ -69,47 +69,51 @@ export const ERRORS = Object.freeze({
     status: 402,
     type: 'insufficient_quota',
     retry: false,
-    when: 'Balances are enforced and this one does not cover the call, or a budget does not; the message says which.',
+    when: 'An enforced balance or a budget does not cover the call; the message names it.',
   },
-  permission_denied: { status: 403, type: 'permission_error', when: 'The credential is valid but may not do this.' },
+  permission_denied: {
+    status: 403,
+    type: 'permission_error',
+    when: 'The credential is valid but lacks the permission.',
+  },
   model_not_allowed: { status: 403, type: 'permission_error', when: 'This key may not use this model or provider.' },
   unsupported_provider: { status: 404, type: request, when: 'No provider of this name is configured.' },
   unsupported_model: {
     status: 404,
     type: request,
-    when: 'The provider has no model whose name the requested one begins with; the message names near ones.',
+    when: 'The provider has no model of this name or prefix; the message names similar ones.',
   },
   not_found: { status: 404, type: request, when: 'The object does not exist, or belongs to another user.' },
   unknown_url: { status: 404, type: request, when: 'No route has this path.' },
   method_not_allowed: {
     status: 405,
     type: request,
-    when: 'The path exists, the method does not; `allow` lists those that do.',
+    when: 'The path does not support the method; `allow` lists the supported ones.',
   },
   request_timeout: { status: 408, type: request, when: 'The request did not arrive in time.' },
-  conflict: { status: 409, type: request, retry: false, when: 'The change collides with another one.' },
+  conflict: { status: 409, type: request, retry: false, when: 'The change conflicts with another one.' },
   precondition_failed: {
     status: 412,
     type: request,
     retry: false,
-    when: 'The object was changed since the version that `If-Match` names; read it again.',
+    when: 'The object changed since the version in `If-Match`; read it again.',
   },
   request_too_large: {
     status: 413,
     type: request,
-    when: 'The body, or a text in it, is over its limit, or the request over what the provider takes at once; the message names the limit.',
+    when: 'The body, a text in it, or the request for the provider exceeds a limit; the message names the limit.',
   },
   unsupported_media_type: { status: 415, type: request, when: 'The body is not `application/json`, or is compressed.' },
   upgrade_required: {
     status: 426,
     type: request,
     retry: false,
-    when: 'The path takes a websocket only where that is switched on; use POST.',
+    when: 'Websockets are disabled for the path; use POST.',
   },
   rate_limited: {
     status: 429,
     type: 'rate_limit_error',
-    when: 'One of this gateway’s limits is reached; the message says which.',
+    when: 'A limit of this gateway is reached; the message names it.',
   },
   upstream_rate_limited: {
     status: 429,
@@ -130,17 +134,17 @@ export const ERRORS = Object.freeze({
   provider_unavailable: {
     status: 503,
     type: upstream,
-    when: 'The provider cannot be reached, answers with a server error, or broke off.',
+    when: 'The provider cannot be reached, returned a server error, or interrupted the response.',
   },
   provider_overloaded: {
     status: 503,
     type: upstream,
-    when: 'The provider sheds load; a later try may succeed.',
+    when: 'The provider is overloaded; a later attempt may succeed.',
   },
   provider_timeout: {
     status: 503,
     type: upstream,
-    when: 'The provider did not connect, answer or go on in time.',
+    when: 'The provider did not connect, respond or continue in time.',
   },
   provider_auth_failed: {
     status: 503,
@@ -155,19 +159,19 @@ export const ERRORS = Object.freeze({
   provider_invalid_response: {
     status: 503,
     type: upstream,
-    when: 'The provider answered with something that is not an answer.',
+    when: 'The provider returned an invalid response.',
   },
   store_unavailable: {
     status: 503,
     type: 'server_error',
-    when: 'The key, balance or limit store does not answer. Unknown is never taken for no.',
+    when: 'The store of keys, balances or limits does not respond.',
   },
-  overloaded: { status: 503, type: 'server_error', when: 'The gateway sheds load.' },
+  overloaded: { status: 503, type: 'server_error', when: 'The gateway is overloaded and rejects requests.' },
   shutting_down: { status: 503, type: 'server_error', when: 'The gateway is draining.' },
   feature_disabled: {
     status: 503,
     type: 'server_error',
-    when: 'The feature exists but is not configured; the message says how to switch it on.',
+    when: 'The feature is not configured; the message tells how to enable it.',
   },
 } as const satisfies Record<string, ErrorRow>);
 
@@ -214,7 +218,7 @@ export class GatewayError extends Error {
   constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     if (!Object.hasOwn(ERRORS, code))
-      throw new TypeError(`there is no error code "${String(code)}"; docs/http.md lists all of them`);
+      throw new TypeError(`the error code "${String(code)}" does not exist; docs/http.md lists all codes`);
     this.code = code;
     this.param = options.param;
     this.retryAfterMs = options.retryAfterMs;
@@ -265,7 +269,7 @@ export function toGatewayError(thrown: unknown): GatewayError {
   if (isGatewayError(thrown)) return thrown;
   return new GatewayError(
     'internal_error',
-    'The gateway failed to handle this request. The request id finds the reason in its log.',
+    'The gateway failed to handle this request. Search its log for the request id.',
     {
       cause: thrown,
     },

@@ -53,7 +53,7 @@ export function createEventReader(options: SseReaderOptions = {}): SseReader {
     if (isBeyondBounds && events.length === 0)
       throw new GatewayError(
         'provider_invalid_response',
-        'The provider sent a stream event that holds more values than any needs, or is nested too deeply.',
+        'The provider sent a stream event with too many values or too much nesting.',
       );
     if (events.length === 0) return NONE;
     const batch = events;

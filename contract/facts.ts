@@ -406,7 +406,7 @@ class Walk {
     if (!isStrict && !isPlain(node)) return false;
     this.#nodes += 1;
     if (Array.isArray(node)) this.#items += node.length;
-    if (this.#nodes > MAX_NODES) throw new TypeError('a request holds too many values, or itself');
+    if (this.#nodes > MAX_NODES) throw new TypeError('a request has too many values, or contains itself');
     if (maxDepth !== undefined && depth > maxDepth) throw tooDeep(maxDepth);
     if (freezes && freezing.isOn) Object.freeze(node);
     return true;
@@ -420,7 +420,7 @@ class Walk {
       if (name === '__proto__') throw refusal('is a name that is not allowed', place, name);
       if (name === 'prototype' && place.at === 'constructor')
         throw refusal('is a name that is not allowed', place.within, place.at);
-      if (mayHoldSurrogates && isHalved(name)) throw refusal('holds half a surrogate pair', place.within, place.at);
+      if (mayHoldSurrogates && isHalved(name)) throw refusal('contains half a surrogate pair', place.within, place.at);
     }
     const known = place.schema?.['properties'];
     if (!isObject(known)) return undefined;
@@ -434,7 +434,7 @@ class Walk {
   #refuse(value: unknown, place: Place | undefined, at: string | number): void {
     const { isStrict, mayHoldSurrogates } = this.#options;
     if (typeof value === 'string' && mayHoldSurrogates && isHalved(value))
-      throw refusal('holds half a surrogate pair', place, at);
+      throw refusal('contains half a surrogate pair', place, at);
     if (typeof value === 'number' && isStrict && !Number.isFinite(value))
       throw refusal('is a number too large to hold', place, at);
   }

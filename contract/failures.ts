@@ -16,13 +16,13 @@ interface FailureRow {
 
 /** Consequences of each class of upstream failure. */
 export const FAILURES = Object.freeze({
-  authentication: row('provider_auth_failed', 'did not accept the key it is configured with'),
+  authentication: row('provider_auth_failed', 'rejected its configured key'),
   billing: row('provider_quota_exhausted', 'reports that its account has no credit left'),
   rate_limit: row('upstream_rate_limited', 'is over its own rate limit'),
   overloaded: row('provider_overloaded', 'is overloaded'),
-  upstream_error: row('provider_unavailable', 'could not be reached or failed to answer'),
+  upstream_error: row('provider_unavailable', 'could not be reached or returned an error'),
   broken_off: row('provider_unavailable', undefined),
-  timeout: row('provider_timeout', 'did not answer in time'),
+  timeout: row('provider_timeout', 'did not respond in time'),
   model_not_found: row('unsupported_model', undefined),
   context_length: row('context_length_exceeded', undefined, false),
   request_over_limit: row('request_too_large', undefined),
@@ -37,10 +37,10 @@ function row(code: ErrorCode, says: string | undefined, failover = true): Failur
 /** Messages for vendors that reject without one. */
 const SILENT_REFUSALS: Readonly<Partial<Record<FailureClass, string>>> = Object.freeze({
   model_not_found: 'the model does not exist there.',
-  context_length: 'the messages do not fit into the context window of the model.',
-  request_over_limit: 'the request is larger than it takes at once.',
-  content_filter: 'the content was refused by its policy.',
-  invalid_request: 'the request was refused.',
+  context_length: 'the messages exceed the context window of the model.',
+  request_over_limit: 'the request is too large.',
+  content_filter: 'its policy rejected the content.',
+  invalid_request: 'the request was rejected.',
 });
 
 /**

@@ -5,9 +5,9 @@ export const NAME = { type: 'string', minLength: 1 } as const;
 export const limit = (description: string) => ({ type: 'integer', minimum: 0, description }) as const;
 
 const LIMITS = {
-  rpm: limit('Requests a minute; 0 allows none.'),
-  tpm: limit('Tokens a minute; 0 allows none.'),
-  concurrency: limit('Calls at the same time; 0 allows none.'),
+  rpm: limit('Requests per minute; 0 allows none.'),
+  tpm: limit('Tokens per minute; 0 allows none.'),
+  concurrency: limit('Concurrent calls; 0 allows none.'),
 } as const;
 
 /** Schema of one plan, as under `plans` in the configuration. */
@@ -18,22 +18,22 @@ export const PLAN_SCHEMA = {
     ...LIMITS,
     models: {
       ...{ type: 'array', minItems: 1, maxItems: 500, items: NAME },
-      description: 'Models that its users may call: aliases, `provider/model`, `model`, `provider/*`; default: any.',
+      description: 'Models that its users may call: aliases, `provider/model`, `model`, `provider/*`. Default: any.',
     },
     serverTools: {
       ...{ type: 'array', items: NAME },
       description:
-        'Tools that a vendor runs with the operator’s account, as `web_search` or `mcp`, that its users may use; default: only those of their keys.',
+        'Vendor tools that run with the operator’s account, such as `web_search` or `mcp`, for its users. Default: only those of their keys.',
     },
     providers: {
-      ...{ type: 'object', description: 'Narrower limits by provider.' },
+      ...{ type: 'object', description: 'Additional limits by provider.' },
       additionalProperties: { type: 'object', additionalProperties: false, properties: LIMITS },
     },
     budgets: {
       type: 'array',
       maxItems: MAX_OWN_BUDGETS,
       items: OWN_BUDGET,
-      description: 'What each account of the plan may spend, by calendar period.',
+      description: 'Budgets of each account of the plan, by calendar period.',
     },
   },
 } as const;

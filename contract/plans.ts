@@ -44,7 +44,7 @@ export function assertInPlan(
   if (!refused) return;
   throw new GatewayError(
     'model_not_allowed',
-    `The plan "${named.name}" has not "${clip(refused.provider)}/${clip(refused.model)}" among its models. \`GET /v1/models\` lists those that you may call.`,
+    `The plan "${named.name}" does not include "${clip(refused.provider)}/${clip(refused.model)}". \`GET /v1/models\` lists the models that you may call.`,
     { param },
   );
 }
@@ -130,7 +130,7 @@ export function createPlanFinder(api: PlanApi): PlanFinder {
     if (plan || (wanted ?? given) === undefined) return plan;
     throw new GatewayError(
       'permission_denied',
-      'The plan of this credential or its account is not one of this gateway any more: its operator has to name another.',
+      'The plan of this credential or its account no longer exists. Ask the operator to set another one.',
     );
   };
   const findIn = (book: PlanBook, { plan: wanted, account }: Principal): ReturnType<PlanFinder> => {
@@ -184,6 +184,6 @@ function refuseBlocked(isBlocked: boolean): void {
   if (!isBlocked) return;
   throw new GatewayError(
     'permission_denied',
-    'An operator of this gateway has blocked this user, with all keys and tokens. Ask them to lift that.',
+    'An operator of this gateway blocked this user with all keys and tokens. Ask them to unblock it.',
   );
 }

@@ -101,7 +101,7 @@ export function checkPrices({
 }
 
 const CONTIGUOUS =
-  'One row without "hours" holds at each time: the first has no "from", each begins where another ends, the last has no "until".';
+  'Use one row without "hours" for each time: the first without "from", each starting where another ends, the last without "until".';
 
 interface RowProblem {
   /** Index of the invalid row. */
@@ -119,8 +119,8 @@ export function problemsOfRows(list: readonly unknown[]): readonly RowProblem[] 
     return [
       {
         index: unread.index,
-        message: 'has "hours" that cannot be read',
-        hint: 'Write hours of a week in UTC: mon-fri 01:00-04:00, daily 23:00-24:00.',
+        message: 'has invalid "hours"',
+        hint: 'Use hours of a week in UTC: mon-fri 01:00-04:00, daily 23:00-24:00.',
       },
     ];
   const wrong = rows.find(({ row }) => termOf(row).from >= termOf(row).until);
@@ -141,7 +141,7 @@ export function problemsOfRows(list: readonly unknown[]): readonly RowProblem[] 
   const hourly = rows.filter(({ row }) => row.hours !== undefined);
   for (const [at, { row, index }] of hourly.entries())
     if (hourly.slice(0, at).some((other) => isTogether(termOf(row), termOf(other.row))))
-      problems.push({ index, message: 'has hours that another row has too' });
+      problems.push({ index, message: 'has hours that overlap another row' });
   return problems;
 }
 

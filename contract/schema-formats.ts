@@ -36,18 +36,18 @@ export const FORMATS: Readonly<Record<string, Format>> = Object.freeze({
   money: format('an amount of US dollars', 'Write 25, 0.50 or "12.345678": up to nine decimals and 9000000.', (value) =>
     parses(parseUsd, value),
   ),
-  url: format('an http or https URL', 'Write it whole, such as https://api.example/v1.', (value) =>
+  url: format('an http or https URL', 'Use the whole URL, such as https://api.example/v1.', (value) =>
     isHttpUrl(String(value)),
   ),
   size: format('a size', 'Write 20mb, 512kb or a number of bytes.', (value) => parses(parseSize, value)),
   host: format(
-    'an address or the name of a machine',
+    'an IP address or a host name',
     'Write 127.0.0.1, ::1, 0.0.0.0 or localhost, without a scheme and a port.',
     (value) => isIP(String(value)) !== 0 || /^[a-zA-Z0-9]([a-zA-Z0-9.-]{0,252})$/.test(String(value)),
   ),
   'base-path': format(
-    'a path that others begin with',
-    'Write / for none, or /llm or /ai/llm: letters, digits, ".", "_", "~" and "-", without a slash at the end, a scheme or a host.',
+    'a base path',
+    'Use / for none, or /llm or /ai/llm: letters, digits, ".", "_", "~" and "-", without a trailing slash, scheme or host.',
     (value) => value === '/' || isBasePath(String(value)),
   ),
   origin: format(

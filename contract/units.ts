@@ -115,20 +115,20 @@ export function tagName(tag: string): string {
 export function refuseTag(tag: string, rules: TagRules): string | undefined {
   const name = tagName(tag);
   const value = tag.slice(name.length + 1);
-  if (name === tag || name === '') return `${quote(tag)} is no tag: write name=value, such as team=search.`;
+  if (name === tag || name === '') return `${quote(tag)} is not a tag. Use name=value, such as team=search.`;
   const allowed = Object.hasOwn(rules, name) ? rules[name] : undefined;
   const names = Object.keys(rules);
   if (allowed === undefined)
     return names.length === 0
-      ? 'No tags are allowed here: an operator lists them under "tags" in the configuration.'
-      : `There is no tag ${quote(name)} here; tags are: ${listed(names)}.`;
+      ? 'No tags are configured. The operator adds them to "tags" in the configuration.'
+      : `The tag ${quote(name)} does not exist. Use one of ${listed(names)}.`;
   if (allowed === '*')
     return TAG_VALUE.test(value)
       ? undefined
-      : `${quote(value)} cannot be the value of the tag "${name}": use 1 to 64 letters, digits, spaces and . _ : / @ + -, and begin with a letter or digit.`;
+      : `${quote(value)} is not a valid value of the tag "${name}". Use 1 to 64 letters, digits, spaces and . _ : / @ + -, and begin with a letter or digit.`;
   return allowed.includes(value)
     ? undefined
-    : `${quote(value)} is no value of the tag "${name}"; its values are: ${listed(allowed)}.`;
+    : `${quote(value)} is not an allowed value of the tag "${name}". Use one of ${listed(allowed)}.`;
 }
 
 /** Maximum number of names in an error, and maximum length of the quoted input. */

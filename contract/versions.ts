@@ -4,6 +4,6 @@ import { GatewayError } from './errors.ts';
 export function changedMeanwhile(): GatewayError {
   return new GatewayError(
     'precondition_failed',
-    'This was changed since it was read. Read it again, and send its new ETag in "If-Match"; without that header the change is made on top.',
+    'The object changed since it was read. Read it again and send its new ETag in "If-Match"; without that header, the change is always applied.',
   );
 }

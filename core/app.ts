@@ -145,7 +145,9 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
       };
     };
     const close = async (): Promise<void> => {
-      const { drainDelayMs: delayMs, drainTimeoutMs: deadlineMs } = live.generation.loaded.config.server;
+      const { drainDelayMs, drainTimeoutMs: deadlineMs } = live.generation.loaded.config.server;
+      // Without a port nobody sends connections here who would have to notice.
+      const delayMs = options.listen === false ? 0 : drainDelayMs;
       await deps.lifecycle.drain(server, { delayMs, deadlineMs, listener, sockets: [handshakes, upgrades] });
       upgrades.close();
       await live.close();

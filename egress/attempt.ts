@@ -168,12 +168,11 @@ export class Attempt implements UpstreamResponse, Linked<Attempt> {
     // Requests ask for `identity`; nothing here decodes an encoding.
     const isEncoded = encoding !== undefined && encoding !== '' && encoding !== 'identity';
     if (status >= 300 && status < 400)
-      this.fail(`the provider answered with a redirect (${status}); none is followed`, REFUSED);
+      this.fail(`the provider returned a redirect (${status}), which is not followed`, REFUSED);
     else if (status === 204 || status === 205)
-      this.fail(`the provider answered with status ${status}, which has no content`, REFUSED);
+      this.fail(`the provider returned status ${status}, which has no content`, REFUSED);
     else if (Number(headers['content-length']) > this.#options.maxBytes) this.#outgrow(this.#options.maxBytes);
-    else if (isEncoded && status < 400)
-      this.fail('the provider answered with a content-encoding nobody asked for', USELESS);
+    else if (isEncoded && status < 400) this.fail('the provider returned an unrequested content-encoding', USELESS);
     else {
       // An encoded error page is still an error: its status counts, its text is dropped.
       if (isEncoded) this.destroy();
@@ -329,7 +328,7 @@ export class Attempt implements UpstreamResponse, Linked<Attempt> {
   }
 
   #outgrow(maxBytes: number): UpstreamError {
-    return this.fail(`the answer is longer than ${maxBytes} bytes`, USELESS);
+    return this.fail(`the response is longer than ${maxBytes} bytes`, USELESS);
   }
 
   #end(isStopped: boolean): void {
@@ -445,8 +444,8 @@ export function createResponseBudget(
   return { limitBytes, reservedBytes: 0 };
 }
 
-const TOO_LARGE = 'The answer of the provider needs more memory than this gateway has for one answer.';
-const NO_ROOM = 'The gateway holds all the answers of providers that it has memory for. Try again in a moment.';
+const TOO_LARGE = 'The response of the provider exceeds the memory limit of one response.';
+const NO_ROOM = 'The gateway has no memory for another response of a provider. Try again in a moment.';
 
 /** Returns the code of an error of Node or undici. */
 export function errorCode(error: unknown): unknown {
@@ -455,15 +454,15 @@ export function errorCode(error: unknown): unknown {
 
 const EXPIRED = Object.freeze({
   connect: 'the provider did not accept a connection',
-  firstByte: 'the provider did not begin to answer',
-  idle: 'the provider fell silent and sent nothing',
-  total: 'the provider did not finish its answer',
+  firstByte: 'the provider did not start a response',
+  idle: 'the provider sent nothing',
+  total: 'the provider did not finish its response',
 });
 
 const BROKEN = Object.freeze({
   connect: 'the provider could not be reached',
-  firstByte: 'the provider closed the connection without an answer',
-  body: 'the provider broke off its answer',
+  firstByte: 'the provider closed the connection without a response',
+  body: 'the provider interrupted its response',
 });
 
 /** Expired deadline, by the error code of a socket or undici. */

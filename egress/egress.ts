@@ -54,9 +54,12 @@ export function openEgress(
 ): Egress {
   const { record, replay, times = false } = options;
   if (record !== undefined && replay !== undefined)
-    throw new ExchangeError('exchanges are to be recorded and replayed at once', 'Name one of the two folders.');
+    throw new ExchangeError(
+      'exchanges cannot be recorded and replayed at the same time',
+      'Set only one of the two folders.',
+    );
   if (times && record === undefined && replay === undefined)
-    throw new ExchangeError('times are to be kept of nothing', 'Name a folder to record or to replay.');
+    throw new ExchangeError('timing needs a folder to record or replay', 'Set a folder to record or replay.');
   const upstream = createUpstream({ log });
   if (replay !== undefined) return replayed(upstream, replay, times, listSecrets);
   const over = record === undefined ? upstream : recorded(upstream, { folder: record, times, log, listSecrets });
@@ -171,7 +174,7 @@ function keptHeaders(headers: UpstreamResponse['headers'], cut: Cut): Record<str
 function failureOf(error: unknown, cut: Cut): Exchange['failure'] {
   if (error === undefined) return undefined;
   if (!(error instanceof UpstreamError))
-    return { failure: 'upstream_error', phase: 'body', message: 'was not read to its end', sent: true, refused: false };
+    return { failure: 'upstream_error', phase: 'body', message: 'was not read completely', sent: true, refused: false };
   const { failure, phase, message, sent, refused } = error;
   return { failure, phase, message: cutText(cut, message), sent, refused };
 }
@@ -182,7 +185,7 @@ function watch(
   note: (chunk: Buffer) => void,
   end: (error?: unknown) => void,
 ): UpstreamResponse {
-  const unread = new Error('was left');
+  const unread = new Error('was aborted');
   let isComplete = false;
   const read = async function* (): AsyncGenerator<Buffer> {
     let error: unknown = unread;
@@ -249,7 +252,7 @@ function createSaver(folder: string, log: Log) {
   try {
     mkdirSync(folder, { recursive: true });
   } catch (error) {
-    throw new ExchangeError(`${folder} cannot be made: ${messageOf(error)}`, 'Name a folder that may be written.');
+    throw new ExchangeError(`${folder} cannot be created: ${messageOf(error)}`, 'Use a writable folder.');
   }
   let number = 0;
   let written = 0;
@@ -265,7 +268,7 @@ function createSaver(folder: string, log: Log) {
       number += 1;
       isFull = number > MAX_EXCHANGES || written > MAX_BYTES;
       if (isFull) {
-        log.warn({ folder }, 'the folder of recorded exchanges is full: no more are written');
+        log.warn({ folder }, 'the folder of recorded exchanges is full; no more are written');
         return;
       }
       const name = nameOf(request, rest(''), number);
@@ -346,8 +349,8 @@ function replayed(upstream: Upstream, folder: string, times: boolean, listSecret
   };
 }
 
-const NOTHING_LEAVES = 'exchanges are replayed: nothing leaves this gateway';
-const NO_WEBSOCKETS = 'Exchanges are replayed here, and websockets are not among them.';
+const NOTHING_LEAVES = 'exchanges are replayed; nothing is sent to providers';
+const NO_WEBSOCKETS = 'Exchanges are replayed, which does not support websockets.';
 const NO_RESPONSE = Object.freeze({ failure: 'upstream_error', phase: 'firstByte', sent: true } as const);
 
 /** Error codes of expired deadlines. */

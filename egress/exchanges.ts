@@ -151,13 +151,10 @@ export function readExchanges(folder: string): readonly Known[] {
   try {
     names = readdirSync(folder).filter((name) => name.endsWith(SUFFIX));
   } catch (error) {
-    throw new ExchangeError(
-      `${folder} cannot be read: ${messageOf(error)}`,
-      'Record exchanges into it first, with --record.',
-    );
+    throw new ExchangeError(`${folder} cannot be read: ${messageOf(error)}`, 'Record exchanges with --record first.');
   }
   if (names.length === 0)
-    throw new ExchangeError(`${folder} has no recorded exchange`, 'Record some into it first, with --record.');
+    throw new ExchangeError(`${folder} has no recorded exchange`, 'Record some with --record first.');
   const numberOf = (name: string): number => Number(/(\d+)\.exchange$/.exec(name)?.[1] ?? 0);
   let size = 0;
   return names
@@ -169,8 +166,8 @@ export function readExchanges(folder: string): readonly Known[] {
       size += known.bytes.length;
       if (index >= MAX_EXCHANGES || size > MAX_BYTES)
         throw new ExchangeError(
-          `${folder} holds more than ${MAX_EXCHANGES} exchanges or 1 GiB`,
-          'Replay a part of it.',
+          `${folder} contains more than ${MAX_EXCHANGES} exchanges or 1 GiB`,
+          'Use a part of it.',
         );
       return known;
     });
@@ -178,17 +175,17 @@ export function readExchanges(folder: string): readonly Known[] {
 
 function readExchange(folder: string, name: string): Known {
   const refuse = (why: string): ExchangeError =>
-    new ExchangeError(`${path.join(folder, name)} ${why}`, 'Record it anew, or take it out of the folder.');
+    new ExchangeError(`${path.join(folder, name)} ${why}`, 'Record it again, or remove it from the folder.');
   let value: unknown;
   try {
     value = JSON.parse(readFileSync(path.join(folder, name), 'utf8'));
   } catch (error) {
     throw refuse(`is not JSON: ${messageOf(error)}`);
   }
-  if (!isExchange(value)) throw refuse('is no recorded exchange of this version');
+  if (!isExchange(value)) throw refuse('is not a recorded exchange of this version');
   const { response } = value;
   if (!response) return { name, exchange: value, bytes: Buffer.alloc(0) };
-  if (path.basename(response.body) !== response.body) throw refuse('names a body outside of its folder');
+  if (path.basename(response.body) !== response.body) throw refuse('refers to a body outside of its folder');
   let bytes: Buffer;
   try {
     bytes = readFileSync(path.join(folder, response.body));
@@ -243,7 +240,7 @@ const MAX_PLACES = 5;
 /** Describes the most similar recording and its differences. */
 export function describeMissing(request: Exchange['request'], all: readonly Known[]): string {
   const { method, path: target } = request;
-  const begin = `There is no recording of this request to the provider: ${method} ${target}.`;
+  const begin = `No recording found for this request to the provider: ${method} ${target}.`;
   const end = 'Record it with --record, or change the request.';
   const same = all.filter(({ exchange }) => exchange.request.method === method && exchange.request.path === target);
   if (same.length === 0) {

@@ -54,7 +54,7 @@ export async function createHttpClient(hosts: ReadonlySet<string>, version: stri
 
 function parseResponse(text: string): unknown {
   const value = parseJson(text);
-  if (value === undefined) throw new Error('the answer is not JSON, or holds too many values or levels of it');
+  if (value === undefined) throw new Error('the response is not JSON, or has too many values or levels');
   return value;
 }
 

@@ -376,7 +376,7 @@ class NetworkSource implements Source, Dispatcher.DispatchHandler {
     else {
       this.#log.debug(
         { origin: this.#request.origin },
-        'a kept connection was closed under a request: sending it again',
+        'a reused connection was closed during a request; the request is sent again',
       );
       this.#isRetry = true;
       this.send();

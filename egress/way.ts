@@ -84,7 +84,7 @@ function createConnector(rules: EgressRules, timeoutMs: number): buildConnector.
 }
 
 function timedOut(): Error {
-  return Object.assign(new ProxyError('the proxy opened no connection in time'), { code: 'ETIMEDOUT' });
+  return Object.assign(new ProxyError('the proxy did not connect in time'), { code: 'ETIMEDOUT' });
 }
 
 /** Opens a tunnel to the target through a proxy (RFC 9110, section 9.3.6). */
@@ -110,8 +110,11 @@ function openTunnel(
       return;
     }
     socket.destroy();
-    const why = statusCode === 407 ? 'it wants another user and password' : (REFUSALS.get(statusCode) ?? 'it refused');
-    callback(new ProxyError(`the proxy opened no connection: ${why} (status ${statusCode})`), null);
+    const why =
+      statusCode === 407
+        ? 'it rejected the user and password'
+        : (REFUSALS.get(statusCode) ?? 'it rejected the request');
+    callback(new ProxyError(`the proxy did not connect: ${why} (status ${statusCode})`), null);
   });
   request.once('error', (cause: NodeJS.ErrnoException) => {
     clearTimeout(timer);
@@ -122,10 +125,10 @@ function openTunnel(
 }
 
 const REFUSALS: ReadonlyMap<number | undefined, string> = new Map([
-  [403, 'its rules do not allow the address'],
-  [502, 'it does not reach the address'],
-  [503, 'it does not reach the address'],
-  [504, 'it does not reach the address'],
+  [403, 'its rules block the address'],
+  [502, 'it cannot reach the address'],
+  [503, 'it cannot reach the address'],
+  [504, 'it cannot reach the address'],
 ]);
 
 /** Returns the proxy for an address: the instance's own for all addresses, else that of the environment. */

@@ -22,7 +22,7 @@ export function targetOfPath(catalog: Catalog, provider: string, model: string):
     const near = nearest(provider, catalog.providers());
     throw new GatewayError(
       'unsupported_provider',
-      `There is no provider "${clip(provider)}".${didYouMean(near)} Configured are: ${catalog.providers().join(', ')}.`,
+      `The provider "${clip(provider)}" does not exist.${didYouMean(near)} Configured: ${catalog.providers().join(', ')}.`,
     );
   }
   if (!catalog.find(provider, model)) throw unsupportedModel(catalog, provider, model);
@@ -87,7 +87,7 @@ function ambiguousModel(providers: readonly string[], model: string): GatewayErr
   const candidates = providers.map((provider) => `"${provider}/${clip(model)}"`);
   return new GatewayError(
     'unsupported_model',
-    `More than one provider has a model "${clip(model)}": write ${candidates.slice(0, -1).join(', ')} or ${candidates.at(-1)}.`,
+    `More than one provider has a model "${clip(model)}". Use ${candidates.slice(0, -1).join(', ')} or ${candidates.at(-1)}.`,
     { param: 'model' },
   );
 }
@@ -102,7 +102,7 @@ function unknownModel({ catalog, aliases, dialectAliases = {} }: ModelNames, mod
   const near = nearest(model, known.keys()).map((name) => known.get(name) ?? name);
   return new GatewayError(
     'unsupported_model',
-    `There is no model "${clip(model)}": write "provider/model" or an alias.${didYouMean(near)}`,
+    `The model "${clip(model)}" does not exist. Use "provider/model" or an alias.${didYouMean(near)}`,
     { param: 'model' },
   );
 }

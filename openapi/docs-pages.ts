@@ -59,7 +59,7 @@ viewer.addEventListener('spec-loaded', async ({ detail: { tags } }) => {
     ? 'You are signed in as ' + person.user_id + ': what you try here without a key is sent as you, and booked under this name.'
     : person?.user_id
       ? 'You are signed in as ' + person.user_id + ', whose role lacks the scope models:call: to try calls of models, set a key.'
-      : 'Sign in at the console, and load this page anew, to try requests without a key.';
+      : 'Sign in at the console, and reload this page to try requests without a key.';
   who.hidden = false;
 });
 viewer.addEventListener('before-try', ({ detail: { request } }) => {
@@ -92,12 +92,12 @@ export function docsRoutes(file = BUNDLE): readonly Route[] {
     },
   });
   return [
-    page('/docs', 'The API as a page', 'text/html', async () => apiPage(bundle ? LINKS : '')),
-    page('/docs/try.js', 'The script of /docs that sends requests', 'text/javascript', async () => TRY_SCRIPT),
-    page('/docs/viewer.js', 'The script of /docs', 'text/javascript', async () => await readViewer(bundle)),
+    page('/docs', 'API reference page', 'text/html', async () => apiPage(bundle ? LINKS : '')),
+    page('/docs/try.js', 'Script of /docs that sends requests', 'text/javascript', async () => TRY_SCRIPT),
+    page('/docs/viewer.js', 'Script of /docs', 'text/javascript', async () => await readViewer(bundle)),
     ...(bundle
       ? [
-          page('/docs/config', 'The keys of the configuration', 'text/html', async () => await readConfigPage(bundle)),
+          page('/docs/config', 'Configuration reference page', 'text/html', async () => await readConfigPage(bundle)),
           ...siteRoutes(bundle),
         ]
       : []),
@@ -120,12 +120,12 @@ function siteRoutes(bundle: Bundle): readonly Route[] {
     {
       ...{ method: 'GET', path: '/docs/pages', auth: 'none' },
       summary: 'The docs',
-      responses: { 302: 'Leads to the first page.' },
+      responses: { 302: 'Redirects to the first page.' },
       handler: (ctx) => ctx.redirect('pages/index.html'),
     },
     {
       ...{ method: 'GET', path: '/docs/pages/*file', auth: 'none' },
-      summary: 'A page of the docs, or what it needs',
+      summary: 'Page or asset of the documentation',
       responses: { 200: { description: 'OK.', contentType: 'text/html' } },
       async handler(ctx) {
         const name = ctx.params['file'] ?? '';
@@ -134,7 +134,7 @@ function siteRoutes(bundle: Bundle): readonly Route[] {
         const file = `docs/${name}`;
         const bytes = type && (await (isZipped ? bundle.readZipped(file) : bundle.read(file)));
         if (type === undefined || !bytes)
-          throw new GatewayError('not_found', 'The docs have no such page. /docs/pages lists those there are.');
+          throw new GatewayError('not_found', 'Documentation page not found. /docs/pages lists all pages.');
         ctx.set({
           ...{ 'content-security-policy': STRICT_POLICY, 'x-content-type-options': 'nosniff' },
           ...{ 'referrer-policy': 'no-referrer', 'cache-control': 'no-cache', vary: 'accept-encoding' },

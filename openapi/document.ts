@@ -56,13 +56,13 @@ export function createOpenApi(
     components: {
       schemas: components,
       securitySchemes: {
-        apiKey: { type: 'http', scheme: 'bearer', description: 'An API key of this gateway: `tg_…`.' },
+        apiKey: { type: 'http', scheme: 'bearer', description: 'API key of this gateway: `tg_…`.' },
         apiKeyHeader: { type: 'apiKey', in: 'header', name: 'x-api-key' },
         token: {
           type: 'http',
           scheme: 'bearer',
           bearerFormat: 'JWT',
-          description: 'A token of the identity provider.',
+          description: 'Token of the identity provider.',
         },
         ...(hasSessions && { session: SESSION_SCHEME }),
       },
@@ -110,7 +110,7 @@ const SESSION_SCHEME = Object.freeze({
   in: 'cookie',
   name: SESSION_COOKIE,
   description:
-    'The session of a person who signed in with a browser. Over https the name begins with `__Host-`. Whatever changes something has to come from a page of this gateway.',
+    'Session of a person who signed in with a browser. Over https, the name begins with `__Host-`. Changes are accepted only from pages of this gateway.',
 });
 
 /** Request body of a route: JSON, or a form with files. */
@@ -206,7 +206,7 @@ function errorResponses(route: Route): Record<string, unknown> {
   return Object.fromEntries(
     statuses.map((status) => [
       String(status),
-      { description: 'An error.', content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } } },
+      { description: 'Error.', content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } } },
     ]),
   );
 }

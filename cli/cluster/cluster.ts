@@ -295,7 +295,7 @@ class WorkerCluster implements Cluster {
     this.#quickDeaths = livedMs < STEADY_MS ? this.#quickDeaths + 1 : 0;
     const pauseMs =
       this.#quickDeaths === 0 ? 0 : Math.min(FIRST_PAUSE_MS * 2 ** (this.#quickDeaths - 1), LONGEST_PAUSE_MS);
-    this.#log.error({ worker: number, code, signal, pause_ms: pauseMs }, 'a worker ended and is replaced');
+    this.#log.error({ worker: number, code, signal, pause_ms: pauseMs }, 'worker exited; starting a new one');
     const pause = setTimeout(() => {
       this.#pauses.delete(pause);
       this.#start(number);
@@ -324,7 +324,7 @@ class WorkerCluster implements Cluster {
     const isPrepared = (message: WorkerMessage): boolean => message.tollgate === 'prepared' && message.id === id;
     const reply = await exchange(worker, { tollgate: 'prepare', id, text }, isPrepared, PREPARE_MS);
     if (reply?.tollgate === 'prepared') return reply.problem;
-    return `worker ${number} did not build the configuration: it ended, or took too long`;
+    return `worker ${number} did not load the configuration: it exited or timed out`;
   }
 
   async gather(topic: string): Promise<readonly unknown[]> {
@@ -418,9 +418,9 @@ export function countWorkers({
   const count = server.workers === 'auto' ? os.availableParallelism() : server.workers;
   if (count > 1 && plugin?.processes === 'one')
     throw new CliError(
-      `server.workers is ${server.workers}, and the store "${store.plugin}" lives in one process: its workers would not see each other's keys, limits and balances`,
+      `server.workers is ${server.workers}, and the store "${store.plugin}" is limited to one process: workers would not share keys, limits and balances`,
       EXIT.config,
-      'Use a store that processes share (docs/stores.md), or one worker.',
+      'Use a shared store (docs/stores.md) or one worker.',
     );
   return count;
 }

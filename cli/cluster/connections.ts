@@ -117,7 +117,7 @@ export function createWorkerListener(): Listener {
         server.emit('connection', socket);
       });
       const reply = await requestPrimary({ tollgate: 'listen', host, port }, 'listening');
-      if (reply?.tollgate !== 'listening') throw new Error('the first process of this gateway is gone');
+      if (reply?.tollgate !== 'listening') throw new Error('the primary process of this gateway exited');
       if (reply.problem) throw Object.assign(new Error(reply.problem.message), reply.problem);
       // Starts the timer that closes slow requests.
       server.emit('listening');

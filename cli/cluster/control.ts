@@ -145,7 +145,7 @@ function callGateway(file: string, command: ControlCommand): Promise<object | un
     const socket = net.connect(file);
     let text = '';
     socket.setEncoding('utf8');
-    socket.setTimeout(REPLY_MS, () => socket.destroy(new Error('the gateway does not answer')));
+    socket.setTimeout(REPLY_MS, () => socket.destroy(new Error('the gateway does not respond')));
     socket.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'ECONNREFUSED' && error.code !== 'ENOENT') return reject(error);
       rmSync(file, { force: true });
@@ -158,7 +158,7 @@ function callGateway(file: string, command: ControlCommand): Promise<object | un
     socket.on('close', () => {
       const reply = parseJson(text);
       if (isReply(reply)) resolve(reply);
-      else reject(new Error('the gateway ended before it answered'));
+      else reject(new Error('the gateway exited before it responded'));
     });
   });
 }

@@ -20,7 +20,7 @@ export function renderConfigPage(plugins: readonly PluginSchema[]): string {
 <head><meta charset="utf-8"><title>Tollgate configuration</title><style>${STYLE}</style></head>
 <body>
 <h1>Configuration</h1>
-<p>Every key that the gateway and its built-in plugins take. A <code>*</code> in a key stands for any name; every provider takes the keys of <a href="#providers">providers</a>.</p>
+<p>All keys of the gateway and its built-in plugins. A <code>*</code> in a key stands for any name. Every provider has the keys of <a href="#providers">providers</a>.</p>
 <p>${links.join(' · ')}</p>
 ${tables.map(({ title, rows }) => `<h2 id="${title}">${title}</h2>\n<table>\n${head}${rows.join('')}</table>\n`).join('')}</body>
 </html>

@@ -31,50 +31,41 @@ export function importBifrost(file: Fields): Imported {
 }
 
 const SECTIONS: Readonly<Record<string, FieldRule>> = Object.freeze({
-  encryption_key: [
-    'impossible',
-    'Tollgate keeps no vendor’s keys, so there is nothing to encrypt; they stay in the environment',
-  ],
-  config_store: ['emulated', 'the file is the configuration, and store: keeps keys and money: docs/stores.md'],
-  logs_store: ['kept', 'the policy usage keeps a record of each call'],
-  vector_store: ['impossible', 'responseCache knows the same request, not a similar one'],
-  mcp: ['impossible', 'Tollgate is no gateway for MCP servers'],
-  framework: ['emulated', 'tollgate models update brings prices up to date'],
-  websocket: ['kept', 'websockets are on'],
-  guardrails_config: ['impossible', 'name guardrails under policies: docs/plugins/guardrails.md'],
+  encryption_key: ['impossible', 'Tollgate stores no vendor keys; they stay in the environment'],
+  config_store: ['emulated', 'the file is the configuration; store: has keys and balances: docs/stores.md'],
+  logs_store: ['kept', 'the policy usage stores a record of each call'],
+  vector_store: ['impossible', 'responseCache matches identical requests, not similar ones'],
+  mcp: ['impossible', 'MCP servers are not supported'],
+  framework: ['emulated', 'tollgate models update updates prices'],
+  websocket: ['kept', 'websockets are enabled'],
+  guardrails_config: ['impossible', 'add guardrails under policies: docs/plugins/guardrails.md'],
 });
 
 const PROVIDER: Readonly<Record<string, FieldRule>> = Object.freeze({
   concurrency_and_buffer_size: [
     'impossible',
-    'plans and keys limit calls at once; the policy overload keeps the gateway from taking more than it can work on',
+    'plans and keys limit concurrent calls; the policy overload protects the gateway',
   ],
   proxy_config: ['emulated', 'the option proxy of the provider: docs/how-to/use-an-https-proxy.md'],
-  send_back_raw_response: [
-    'impossible',
-    'what a vendor answers beyond the format is passed on where the format lets it',
-  ],
-  send_back_raw_request: ['impossible', 'tollgate start --log-level debug tells about requests, never their texts'],
+  send_back_raw_response: ['impossible', 'additional response fields of vendors are passed on if the format allows it'],
+  send_back_raw_request: ['impossible', 'tollgate start --log-level debug logs requests, without their content'],
   pricing_overrides: ['emulated', 'the option prices of the provider, in US dollars per million tokens'],
 });
 
 const NETWORK: Readonly<Record<string, FieldRule>> = Object.freeze({
-  max_retries: ['emulated', 'Tollgate decides by itself what is tried again: docs/routing.md#retries'],
+  max_retries: ['emulated', 'retries are automatic: docs/routing.md#retries'],
   retry_backoff_initial: ['emulated', 'docs/routing.md#retries'],
   retry_backoff_max: ['emulated', 'docs/routing.md#retries'],
-  insecure_skip_verify: [
-    'impossible',
-    'certificates are always checked; the option tls names an authority of your own',
-  ],
+  insecure_skip_verify: ['impossible', 'certificates are always verified; the option tls sets your own authority'],
   ca_cert_pem: ['emulated', 'the option tls: { ca } of the provider'],
 });
 
 const KEY: Readonly<Record<string, FieldRule>> = Object.freeze({
   id: ['kept', 'not needed'],
   description: ['kept', 'not needed'],
-  use_for_batch_api: ['impossible', 'a key is used for all that its provider does'],
-  bedrock_key_config: ['emulated', 'AWS credentials are found as its tools find them: environment, profile, roles'],
-  vertex_key_config: ['emulated', 'Google’s credentials are found as its tools find them'],
+  use_for_batch_api: ['impossible', 'a key is used for all operations of its provider'],
+  bedrock_key_config: ['emulated', 'AWS credentials are read from environment, profile or roles'],
+  vertex_key_config: ['emulated', 'Google credentials are read like by its own tools'],
 });
 
 function readProvider(draft: Draft, name: string, provider: Fields): void {
@@ -82,7 +73,7 @@ function readProvider(draft: Draft, name: string, provider: Fields): void {
   const network = objectOf(provider['network_config']);
   const custom = objectOf(provider['custom_provider_config'])['base_provider_type'];
   const vendor = typeof custom === 'string' ? custom : name;
-  if (custom !== undefined) draft.note('kept', `${at}.custom_provider_config`, 'the vendor whose interface it has');
+  if (custom !== undefined) draft.note('kept', `${at}.custom_provider_config`, 'the vendor with the same interface');
   noteFields(draft, provider, at, { rules: PROVIDER, read: ['keys', 'network_config', 'custom_provider_config'] });
   noteFields(draft, network, `${at}.network_config`, {
     rules: NETWORK,
@@ -104,7 +95,7 @@ function readProvider(draft: Draft, name: string, provider: Fields): void {
     draft.note(
       'emulated',
       `${at}.keys`,
-      `the alias "${model}" shares its calls between the keys by weight; "${name}/${model}" uses the first one`,
+      `the alias "${model}" distributes its calls over the keys by weight; "${name}/${model}" uses the first one`,
     );
   }
 }
@@ -182,21 +173,18 @@ function readHeaders(draft: Draft, network: Fields, at: string, vendor: string):
 }
 
 const CLIENT: Readonly<Record<string, FieldRule>> = Object.freeze({
-  drop_excess_requests: ['emulated', 'the policy overload refuses what the gateway cannot work on'],
-  initial_pool_size: ['kept', 'connections are made when they are needed'],
-  enable_logging: ['kept', 'the policies access-log and usage are on'],
-  disable_content_logging: ['kept', 'the log holds no prompts and answers'],
-  enable_governance: ['kept', 'accounts, budgets and limits are on'],
-  enforce_governance_header: ['kept', 'a call needs a key'],
-  enforce_auth_on_inference: ['kept', 'a call needs a key'],
-  allow_direct_keys: [
-    'impossible',
-    'a caller’s own key of a vendor is not passed on, but for passThroughAuth of anthropic',
-  ],
-  log_retention_days: ['emulated', 'the policy usage says how long records are kept: docs/money.md'],
-  prometheus_labels: ['impossible', 'the labels of /metrics are fixed, so that they stay few'],
-  header_filter_config: ['impossible', 'headers of callers go to no vendor'],
-  enable_litellm_fallbacks: ['impossible', 'aliases say what comes next'],
+  drop_excess_requests: ['emulated', 'the policy overload rejects calls beyond the gateway’s capacity'],
+  initial_pool_size: ['kept', 'connections are opened on demand'],
+  enable_logging: ['kept', 'the policies access-log and usage are enabled'],
+  disable_content_logging: ['kept', 'the log contains no prompts or responses'],
+  enable_governance: ['kept', 'accounts, budgets and limits are enabled'],
+  enforce_governance_header: ['kept', 'calls require a key'],
+  enforce_auth_on_inference: ['kept', 'calls require a key'],
+  allow_direct_keys: ['impossible', 'callers’ own vendor keys are not passed on, except passThroughAuth of anthropic'],
+  log_retention_days: ['emulated', 'the policy usage sets the storage time of records: docs/money.md'],
+  prometheus_labels: ['impossible', 'the labels of /metrics are fixed'],
+  header_filter_config: ['impossible', 'callers’ headers are not sent to vendors'],
+  enable_litellm_fallbacks: ['impossible', 'aliases define fallbacks'],
 });
 
 function readClient(draft: Draft, client: Fields): void {
@@ -216,7 +204,7 @@ function readClient(draft: Draft, client: Fields): void {
 const GOVERNANCE: Readonly<Record<string, FieldRule>> = Object.freeze({
   virtual_keys: [
     'emulated',
-    'make keys with the same limits: tollgate keys create, docs/keys.md; keys that begin with tg_ are the only ones that work',
+    'create keys with the same limits: tollgate keys create, docs/keys.md; only keys with the prefix tg_ are valid',
   ],
   budgets: ['emulated', 'budgets of keys, accounts and plans: docs/money.md#budgets'],
   rate_limits: ['emulated', 'rpm and tpm of keys and plans: docs/keys.md'],
@@ -233,10 +221,10 @@ function readGovernance(draft: Draft, governance: Fields): void {
 const PLUGINS: Readonly<Record<string, FieldRule>> = Object.freeze({
   telemetry: ['kept', '/metrics, for keys with the scope metrics:read'],
   prometheus: ['kept', '/metrics, for keys with the scope metrics:read'],
-  logging: ['kept', 'the policies access-log and usage are on'],
-  governance: ['kept', 'accounts, budgets and limits are on'],
+  logging: ['kept', 'the policies access-log and usage are enabled'],
+  governance: ['kept', 'accounts, budgets and limits are enabled'],
   otel: ['emulated', 'policies: { otel: { endpoint } }: docs/operate.md'],
-  semantic_cache: ['emulated', 'responseCache knows the same request, not a similar one'],
+  semantic_cache: ['emulated', 'responseCache matches identical requests, not similar ones'],
   datadog: ['emulated', 'the policy otel sends spans to Datadog: docs/operate.md'],
 });
 
@@ -249,7 +237,7 @@ function readPlugins(draft: Draft, list: unknown): void {
     draft.note(
       rule?.[0] ?? 'impossible',
       `plugins[${index}]`,
-      rule?.[1] ?? 'it is written in Go; a plugin of ours is TypeScript: docs/plugins.md',
+      rule?.[1] ?? 'it is written in Go; Tollgate plugins are TypeScript: docs/plugins.md',
     );
   }
 }

@@ -104,7 +104,7 @@ export function createDraft(variableOf: (text: string) => string | undefined): D
       if (named !== undefined) return `\${${named}}`;
       const name = freeName(variable, '_', (each) => secrets.has(each) && secrets.get(each) !== value);
       secrets.set(name, value);
-      note('emulated', at, `the secret itself is in .env as ${name}, and the configuration names that variable`);
+      note('emulated', at, `the secret is in .env as ${name}; the configuration refers to that variable`);
       return `\${${name}}`;
     },
     provider(wanted, known = '') {
@@ -196,11 +196,8 @@ export function noteFields(
   }
 }
 
-const UNKNOWN: FieldRule = ['impossible', 'this import does not know the field: it is left out'];
-const SECRET: FieldRule = [
-  'impossible',
-  'a secret of a kind that this import does not know: it is left out, and stands in no file that was written',
-];
+const UNKNOWN: FieldRule = ['impossible', 'unknown field, skipped'];
+const SECRET: FieldRule = ['impossible', 'unknown kind of secret, skipped; it is not in any written file'];
 
 /** True if the name of a field, or of one within it, suggests a secret. */
 function holdsSecret(field: string, value: unknown): boolean {

@@ -55,28 +55,32 @@ export async function runImport(context: CommandContext): Promise<void> {
   if (!gateway) {
     if (source !== undefined)
       throw new CliError(
-        `there is no import from "${what}"`,
+        `import from "${what}" is not supported`,
         EXIT.usage,
-        `Gateways are ${Object.keys(GATEWAYS).join(', ')}; a file of "export" is the only argument.`,
+        `Use one of ${Object.keys(GATEWAYS).join(', ')}, or only a file of "export".`,
       );
     for (const option of ['out', 'force'])
       if (context.options[option] !== undefined)
-        throw new CliError(`--${option} is for the configuration of another gateway`, EXIT.usage, 'Leave it out.');
+        throw new CliError(
+          `--${option} is only for imports of another gateway’s configuration`,
+          EXIT.usage,
+          'Remove it.',
+        );
     return (await import('../move-store.ts')).runImport(context);
   }
   if (source === undefined)
     throw new CliError(
       `the file of ${gateway.title} is missing`,
       EXIT.usage,
-      `Name it: tollgate config import ${what} <file or folder>`,
+      `Run: tollgate config import ${what} <file or folder>`,
     );
   const read = await gateway.load();
   const imported = read(readSource(source, gateway));
   if (Object.keys(imported.config['providers'] ?? {}).length === 0)
     throw new CliError(
-      `${source} names no vendor that Tollgate can call, so nothing was written`,
+      `${source} has no vendor that Tollgate supports; nothing was written`,
       EXIT.config,
-      imported.findings.map(lineOf).join('\n') || `Is it a configuration of ${gateway.title}?`,
+      imported.findings.map(lineOf).join('\n') || `Check that it is a configuration of ${gateway.title}.`,
     );
   await writeImport(context, gateway, imported);
 }
@@ -88,7 +92,7 @@ function only(files: ReadonlyMap<string, Fields>): Fields {
 /** Reads the files of another gateway, by their names without extension. */
 function readSource(source: string, { title, file: names }: Gateway): ReadonlyMap<string, Fields> {
   const stats = statSync(source, { throwIfNoEntry: false });
-  if (!stats) throw new CliError(`${source} does not exist`, EXIT.usage, 'Name the file, or the folder that holds it.');
+  if (!stats) throw new CliError(`${source} does not exist`, EXIT.usage, 'Use the file or its folder.');
   if (!stats.isDirectory()) return new Map([[aliasName(source), readFields(source)]]);
   const found = readdirSync(source, { withFileTypes: true })
     .filter(
@@ -100,8 +104,8 @@ function readSource(source: string, { title, file: names }: Gateway): ReadonlyMa
       `${source} has no configuration of ${title}`,
       EXIT.usage,
       names
-        ? `It is looked for as ${names.join(', ')}; or name the file.`
-        : 'It is looked for in files .json and .yaml; or name the file.',
+        ? `Expected ${names.join(', ')}. Otherwise set the file.`
+        : 'Expected .json and .yaml files. Otherwise set the file.',
     );
   if (found.length > (names ? 1 : MAX_FILES))
     throw new CliError(`${source} has ${found.length} possible files`, EXIT.usage, 'Name one of them.');
@@ -117,7 +121,7 @@ function aliasName(file: string): string {
 
 function readFields(file: string): Fields {
   if (statSync(file).size > MAX_BYTES)
-    throw new CliError(`${file} is larger than 10 MiB`, EXIT.usage, 'Name the configuration itself.');
+    throw new CliError(`${file} is larger than 10 MiB`, EXIT.usage, 'Select the configuration file.');
   try {
     const { value } = parseYaml(readFileSync(file, 'utf8'));
     if (isObject(value)) return value;
@@ -127,7 +131,7 @@ function readFields(file: string): Fields {
     throw new CliError(
       `${file}${problem ? `:${problem.line}:${problem.column} ${problem.message}` : ' cannot be read'}`,
       EXIT.config,
-      'Only files that the other gateway reads can be imported.',
+      'Use a file that the other gateway can read.',
     );
   }
   throw new CliError(
@@ -144,9 +148,9 @@ async function writeImport(context: CommandContext, gateway: Gateway, imported: 
   const taken = [...files.keys()].filter((name) => existsSync(path.join(folder, name)));
   if (taken.length > 0 && options['force'] !== true)
     throw new CliError(
-      `${taken.join(' and ')} exist already in ${folder}`,
+      `${taken.join(' and ')} already exist in ${folder}`,
       EXIT.usage,
-      'Name another folder with --out, or replace them with --force.',
+      'Set another folder with --out, or replace them with --force.',
     );
   mkdirSync(folder, { recursive: true });
   for (const [name, { text, mode }] of files) writeFileSync(path.join(folder, name), text, { mode });
@@ -176,8 +180,8 @@ function composeFiles({ title, port }: Gateway, { config, secrets }: Imported): 
   };
   const head = [
     '# yaml-language-server: $schema=./node_modules/tollgate/config/tollgate.schema.json',
-    `# Imported from ${title}. Every key is explained in docs/config.md; \`tollgate check\` says what is wrong.`,
-    `# The port is that of ${title}, so that callers keep their address. \`bootstrap\` shows a first key at start.`,
+    `# Imported from ${title}. docs/config.md explains all keys; \`tollgate check\` finds errors.`,
+    `# The port is the one of ${title}, so callers keep their address. \`bootstrap\` shows a first key at start.`,
   ];
   const files = new Map<string, Written>([
     [CONFIG, { text: `${head.join('\n')}\n${stringify(whole, { aliasDuplicateObjects: false })}`, mode: 0o644 }],
@@ -185,7 +189,7 @@ function composeFiles({ title, port }: Gateway, { config, secrets }: Imported): 
   if (secrets.size > 0) {
     const lines = [...secrets].map(([name, value]) => `${name}=${JSON.stringify(value)}\n`);
     files.set('.env', {
-      text: `# Keep it out of git: these are the secrets that stood in the file of ${title}.\n${lines.join('')}`,
+      text: `# Keep it out of git. It contains the secrets of the file of ${title}.\n${lines.join('')}`,
       mode: 0o600,
     });
   }
@@ -200,7 +204,7 @@ function countKinds(findings: readonly Finding[]): Readonly<Record<string, numbe
 
 function describe(findings: readonly Finding[]): string {
   const counts = countKinds(findings);
-  return `${counts['kept']} settings are kept, ${counts['emulated']} are emulated or need a step of yours, and ${counts['impossible']} are left out.`;
+  return `${counts['kept']} settings kept, ${counts['emulated']} emulated or need your action, ${counts['impossible']} skipped.`;
 }
 
 function lineOf({ kind, at, note }: Finding): string {
@@ -211,9 +215,9 @@ function lineOf({ kind, at, note }: Finding): string {
 async function noteProblems(cwd: string, note: (text: string) => void): Promise<void> {
   try {
     await loadConfig({ cwd, env: process.env, configPath: path.join(cwd, CONFIG) });
-    note(`Next: set the variables it names, then tollgate start --config ${path.join(cwd, CONFIG)}`);
+    note(`Next: set its variables, then tollgate start --config ${path.join(cwd, CONFIG)}`);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    note(`Before it can start:\n${error.message}`);
+    note(`Before the start:\n${error.message}`);
   }
 }

@@ -2,32 +2,29 @@ import type { DraftAlias, FieldRule } from './draft.ts';
 
 // Outcome of LiteLLM fields that need no further reading, from https://docs.litellm.ai/docs/proxy/config_settings.
 
-const RETRIES: FieldRule = ['emulated', 'Tollgate decides by itself what is tried again: docs/routing.md#retries'];
+const RETRIES: FieldRule = ['emulated', 'retries are automatic: docs/routing.md#retries'];
 
-const HEALTH: FieldRule = ['emulated', 'targets rest by what they answer: docs/routing.md#health'];
+const HEALTH: FieldRule = ['emulated', 'failing targets are skipped for a time: docs/routing.md#health'];
 
-const LOGS: FieldRule = ['kept', 'the log holds no prompts, answers or keys, and is JSON where no terminal reads it'];
+const LOGS: FieldRule = ['kept', 'the log contains no prompts, responses or keys, and is JSON without a terminal'];
 
 /** Sections that have no counterpart. */
 export const SECTIONS: Readonly<Record<string, FieldRule>> = Object.freeze({
-  mcp_servers: ['impossible', 'Tollgate is no gateway for MCP servers'],
-  credential_list: ['kept', 'its values are those of the deployments that name them'],
-  callback_settings: ['impossible', 'the policy otel has options of its own: docs/operate.md'],
-  prompts: ['impossible', 'Tollgate keeps no prompts; a system message of an alias is an option of alias-parameters'],
-  vector_store_registry: ['impossible', 'the agent rag searches a folder of yours instead'],
-  search_tools: [
-    'impossible',
-    'Tollgate runs no search of its own; a vendor’s web search is passed on where a key may use it',
-  ],
+  mcp_servers: ['impossible', 'MCP servers are not supported'],
+  credential_list: ['kept', 'its values are set in the deployments that use them'],
+  callback_settings: ['impossible', 'use the options of the policy otel: docs/operate.md'],
+  prompts: ['impossible', 'prompts are not stored; alias-parameters can set a system message for an alias'],
+  vector_store_registry: ['impossible', 'use the agent rag, which searches a folder'],
+  search_tools: ['impossible', 'Tollgate has no own search; vendors’ web search is passed on if the key allows it'],
 });
 
 /** `litellm_settings`. */
 export const LITELLM_SETTINGS: Readonly<Record<string, FieldRule>> = Object.freeze({
   drop_params: [
     'kept',
-    'what a target does not take is left out and named in a header, where it is a wish; what changes the meaning is refused',
+    'unsupported optional fields are dropped and reported in a header; fields that change the meaning are rejected',
   ],
-  modify_params: ['kept', 'requests are fitted to their target'],
+  modify_params: ['kept', 'requests are adapted to their target'],
   num_retries: RETRIES,
   allowed_fails: HEALTH,
   cooldown_time: HEALTH,
@@ -36,23 +33,20 @@ export const LITELLM_SETTINGS: Readonly<Record<string, FieldRule>> = Object.free
   turn_off_message_logging: LOGS,
   redact_user_api_key_info: LOGS,
   redact_messages_in_exceptions: LOGS,
-  max_budget: ['emulated', 'make a budget over all accounts: tollgate budgets create, docs/money.md#budgets'],
+  max_budget: ['emulated', 'create a budget over all accounts: tollgate budgets create, docs/money.md#budgets'],
   budget_duration: ['emulated', 'the period of that budget'],
-  max_end_user_budget: ['emulated', 'budgets of a plan hold for each account: docs/money.md#budgets'],
+  max_end_user_budget: ['emulated', 'budgets of a plan apply to each account: docs/money.md#budgets'],
   default_internal_user_params: ['emulated', 'the limits of defaultPlan'],
   default_key_generate_params: ['emulated', 'the limits of defaultPlan: docs/keys.md'],
   default_team_settings: [
     'emulated',
-    'models of keys and plans say what a team may call; spans of all teams go to one collector, with their tags: docs/keys.md',
+    'models of keys and plans restrict teams; spans of all teams go to one collector, with tags: docs/keys.md',
   ],
-  key_generation_settings: ['emulated', 'roles and scopes say who makes keys: docs/keys.md#scopes-and-roles'],
-  upperbound_key_generate_params: ['emulated', 'a key has at most what its maker has'],
-  mcp_aliases: ['impossible', 'Tollgate is no gateway for MCP servers'],
-  force_ipv4: ['impossible', 'Node tries both families and keeps the one that answers'],
-  ssl_verify: [
-    'emulated',
-    'the option tls of a provider names an authority of your own; certificates are always checked',
-  ],
+  key_generation_settings: ['emulated', 'roles and scopes restrict who creates keys: docs/keys.md#scopes-and-roles'],
+  upperbound_key_generate_params: ['emulated', 'a key cannot exceed the rights of its creator'],
+  mcp_aliases: ['impossible', 'MCP servers are not supported'],
+  force_ipv4: ['impossible', 'Node.js tries both address families'],
+  ssl_verify: ['emulated', 'the option tls of a provider sets your own authority; certificates are always verified'],
 });
 
 /** `router_settings`. */
@@ -65,36 +59,33 @@ export const ROUTER_SETTINGS: Readonly<Record<string, FieldRule>> = Object.freez
   allowed_fails: HEALTH,
   allowed_fails_policy: HEALTH,
   cooldown_time: HEALTH,
-  disable_cooldowns: ['impossible', 'a target that fails always rests; with one target it is tried all the same'],
-  enable_pre_call_checks: ['kept', 'a prompt that does not fit goes to onOverflow or the next target'],
-  redis_host: ['emulated', 'store: redis://… shares keys, limits and the health of targets'],
+  disable_cooldowns: ['impossible', 'failing targets are always skipped for a time; a single target is still tried'],
+  enable_pre_call_checks: ['kept', 'prompts that are too long go to onOverflow or the next target'],
+  redis_host: ['emulated', 'store: redis://… shares keys, limits and target health'],
   redis_port: ['emulated', 'part of store: redis://…'],
   redis_password: ['emulated', 'part of store: redis://…'],
   redis_url: ['emulated', 'store: redis://…'],
   routing_strategy_args: HEALTH,
-  enable_tag_filtering: ['impossible', 'make an alias for each tag, and name it in the models of keys'],
-  tag_filtering_match_any: ['impossible', 'make an alias for each tag, and name it in the models of keys'],
+  enable_tag_filtering: ['impossible', 'create an alias for each tag and add it to the models of keys'],
+  tag_filtering_match_any: ['impossible', 'create an alias for each tag and add it to the models of keys'],
   set_verbose: ['emulated', 'logging: { level: debug }'],
 });
 
 /** `general_settings`. */
 export const GENERAL_SETTINGS: Readonly<Record<string, FieldRule>> = Object.freeze({
-  master_key: [
-    'emulated',
-    'make a key for operators: tollgate keys create --user <you> --admin. The old key opens nothing',
-  ],
+  master_key: ['emulated', 'create an operator key: tollgate keys create --user <you> --admin. The old key is invalid'],
   database_url: [
     'emulated',
-    'store: postgres://… names a database for Tollgate’s own tables; virtual keys come with tollgate keys import: docs/config.md#from-another-gateway',
+    'store: postgres://… sets a database for Tollgate’s own tables; import virtual keys with tollgate keys import: docs/config.md#from-another-gateway',
   ],
-  database_connection_pool_limit: ['impossible', 'each process has a few connections of its own'],
+  database_connection_pool_limit: ['impossible', 'each process has a few connections'],
   database_connection_timeout: ['impossible', 'deadlines of the store are fixed: docs/stores.md'],
-  store_model_in_db: ['impossible', 'models stand in the file, which a running gateway reads anew'],
-  store_prompts_in_spend_logs: ['emulated', 'policies: { usage: { … } } keeps texts where it says so: docs/money.md'],
-  disable_spend_logs: ['impossible', 'money is always booked'],
+  store_model_in_db: ['impossible', 'models are in the file, which a running gateway reloads'],
+  store_prompts_in_spend_logs: ['emulated', 'policies: { usage: { … } } can store content: docs/money.md'],
+  disable_spend_logs: ['impossible', 'costs are always recorded'],
   forward_client_headers_to_llm_api: [
     'impossible',
-    'headers of callers go to no vendor; headers of a provider are an option',
+    'callers’ headers are not sent to vendors; headers of a provider are an option',
   ],
   enable_jwt_auth: ['emulated', 'auth: { jwt: { issuer, audience } }: docs/keys.md'],
   litellm_jwtauth: ['emulated', 'auth: { jwt: … }: docs/keys.md'],
@@ -104,15 +95,12 @@ export const GENERAL_SETTINGS: Readonly<Record<string, FieldRule>> = Object.free
   background_health_checks: HEALTH,
   health_check_interval: HEALTH,
   max_parallel_requests: ['emulated', 'concurrency of a plan'],
-  global_max_parallel_requests: [
-    'emulated',
-    'the policy overload keeps a gateway from taking more than it can work on',
-  ],
+  global_max_parallel_requests: ['emulated', 'the policy overload protects the gateway'],
   max_request_size_mb: ['emulated', 'server: { bodyLimit }'],
   allowed_routes: ['emulated', 'scopes and models of keys: docs/keys.md'],
   allowed_ips: ['emulated', 'addresses of keys: docs/keys.md'],
   custom_auth: ['impossible', 'it is Python; a plugin of the kind auth does the same: docs/plugins.md'],
-  completion_model: ['impossible', 'a request without a model is refused'],
+  completion_model: ['impossible', 'requests without a model are rejected'],
   infer_model_from_keys: ['impossible', 'models are listed by provider and alias'],
   ui_access_mode: ['emulated', 'roles of people and keys: docs/keys.md#scopes-and-roles'],
 });
@@ -121,18 +109,15 @@ export const GENERAL_SETTINGS: Readonly<Record<string, FieldRule>> = Object.free
 export const PARAMS: Readonly<Record<string, FieldRule>> = Object.freeze({
   max_retries: RETRIES,
   num_retries: RETRIES,
-  drop_params: ['kept', 'what a target does not take is left out and named in a header'],
-  max_tokens: ['impossible', 'the limit is the caller’s; a budget or the guardrail max-cost bounds a call'],
-  tags: ['impossible', 'make an alias for each tag, and name it in the models of keys'],
+  drop_params: ['kept', 'unsupported fields are dropped and reported in a header'],
+  max_tokens: ['impossible', 'the caller sets the limit; a budget or the guardrail max-cost limits a call'],
+  tags: ['impossible', 'create an alias for each tag and add it to the models of keys'],
   max_parallel_requests: ['impossible', 'Tollgate has limits by key, plan and provider, not by deployment'],
-  mock_response: ['impossible', 'the provider echo answers without a vendor'],
-  azure_ad_token: [
-    'emulated',
-    'the option entra of azure signs in itself; a token ends after an hour, so it is left out',
-  ],
+  mock_response: ['impossible', 'the provider echo responds without a vendor'],
+  azure_ad_token: ['emulated', 'the option entra of azure signs in; a token expires after an hour and is skipped'],
   aws_role_name: ['emulated', 'the options roleArn and webIdentityTokenFile of aws, or a profile'],
-  aws_session_name: ['kept', 'sessions are called tollgate'],
-  aws_web_identity_token: ['emulated', 'the option webIdentityTokenFile of aws names a file with the token'],
+  aws_session_name: ['kept', 'sessions have the name tollgate'],
+  aws_web_identity_token: ['emulated', 'the option webIdentityTokenFile of aws sets the file with the token'],
 });
 
 /** Variables that LiteLLM reads for a deployment without a key. @see https://docs.litellm.ai/docs/providers */
@@ -157,16 +142,16 @@ export const OWN_VARIABLES: Readonly<Record<string, string>> = Object.freeze({
 
 /** `model_info` of a deployment. */
 export const INFO: Readonly<Record<string, FieldRule>> = Object.freeze({
-  id: ['emulated', 'the instance and the model name a target'],
-  mode: ['kept', 'the route says what a model is asked for'],
-  max_tokens: ['kept', 'the table of models knows its limits'],
-  max_input_tokens: ['kept', 'the table of models knows its limits'],
-  max_output_tokens: ['kept', 'the table of models knows its limits'],
+  id: ['emulated', 'the instance and the model form a target'],
+  mode: ['kept', 'the route sets the operation'],
+  max_tokens: ['kept', 'the table of models has its limits'],
+  max_input_tokens: ['kept', 'the table of models has its limits'],
+  max_output_tokens: ['kept', 'the table of models has its limits'],
   version: ['kept', 'not needed'],
   description: ['kept', 'not needed'],
   access_groups: ['emulated', 'models of keys and plans'],
-  supports_vision: ['kept', 'the table of models knows it'],
-  supports_function_calling: ['kept', 'the table of models knows it'],
+  supports_vision: ['kept', 'the table of models has it'],
+  supports_function_calling: ['kept', 'the table of models has it'],
 });
 
 /** `routing_strategy`: our strategy, and the outcome. */
@@ -174,15 +159,18 @@ export const STRATEGY: Readonly<Record<string, readonly [NonNullable<DraftAlias[
   Object.freeze({
     'simple-shuffle': ['weighted', ['kept', 'strategy: weighted']],
     'latency-based-routing': ['least-latency', ['kept', 'strategy: least-latency']],
-    'least-busy': [
-      'least-latency',
-      ['emulated', 'strategy: least-latency, by how quick targets are instead of how many calls they have'],
+    'least-busy': ['least-latency', ['emulated', 'strategy: least-latency, by latency instead of number of calls']],
+    'usage-based-routing': [
+      'weighted',
+      ['emulated', 'strategy: weighted; targets with status 429 are skipped for a time'],
     ],
-    'usage-based-routing': ['weighted', ['emulated', 'strategy: weighted; what a vendor refuses with 429 rests']],
-    'usage-based-routing-v2': ['weighted', ['emulated', 'strategy: weighted; what a vendor refuses with 429 rests']],
+    'usage-based-routing-v2': [
+      'weighted',
+      ['emulated', 'strategy: weighted; targets with status 429 are skipped for a time'],
+    ],
     'cost-based-routing': [
       'weighted',
-      ['impossible', 'set onlyWhenCheaper on targets that are to be used when they cost less'],
+      ['impossible', 'set onlyWhenCheaper on targets to use them only if they cost less'],
     ],
   });
 

@@ -93,7 +93,7 @@ function withCredential(draft: Draft, entry: unknown, list: unknown, at: string)
   draft.note(
     found ? 'kept' : 'impossible',
     `${at}.litellm_params.litellm_credential_name`,
-    found ? 'the values of the credential' : 'credential_list has none of this name',
+    found ? 'the values of the credential' : 'credential_list has no entry of this name',
   );
   const values = objectOf(objectOf(found)['credential_values']);
   return { ...objectOf(entry), litellm_params: { ...values, ...params } };
@@ -134,7 +134,7 @@ function readDeployment(draft: Draft, entry: unknown, at: string, settings: Fiel
       draft.note(
         'emulated',
         `${place}.${field}`,
-        'the weight of the target, where the strategy is weighted; a target rests after a 429 of its vendor',
+        'weight of the target with strategy weighted; a target is skipped for a time after a 429',
       );
   const order = params['order'];
   return {
@@ -218,7 +218,7 @@ function readHeaders(draft: Draft, params: Fields, place: string, vendor: string
   const entries = Object.entries(given).flatMap(([name, value]) => {
     const at = `${place}.extra_headers.${printable(name)}`;
     if (!HEADER.test(name)) {
-      draft.note('impossible', at, 'no header can be called so');
+      draft.note('impossible', at, 'invalid header name');
       return [];
     }
     // Headers often hold keys, whatever their names.
@@ -229,7 +229,7 @@ function readHeaders(draft: Draft, params: Fields, place: string, vendor: string
     draft.note(
       'impossible',
       `${place}.organization`,
-      'make a provider for each organization, with the option organization',
+      'create a provider for each organization, with the option organization',
     );
   const organization = draft.text(params['organization']);
   return { ...(organization !== undefined && { 'openai-organization': organization }), ...Object.fromEntries(entries) };
@@ -285,17 +285,13 @@ function writeAliases(draft: Draft, { groups, byId }: Deployments, router: Field
     draft.note(
       STRATEGY[named] ? rule[0] : 'impossible',
       'router_settings.routing_strategy',
-      STRATEGY[named] ? rule[1] : 'not known; strategy: weighted is set',
+      STRATEGY[named] ? rule[1] : 'unknown; strategy: weighted is set',
     );
   const next = readFallbacks(draft, router, settings, ['fallbacks', 'content_policy_fallbacks']);
   const overflow = readFallbacks(draft, router, settings, ['context_window_fallbacks']);
   for (const other of new Set([...next.values(), ...overflow.values()].flat()))
     if (!known.has(other))
-      draft.note(
-        'impossible',
-        `fallbacks: ${printable(other)}`,
-        'model_list has no model of this name that can be called',
-      );
+      draft.note('impossible', `fallbacks: ${printable(other)}`, 'model_list has no supported model of this name');
   const parameters = [...groups].flatMap(([name, [first]]) =>
     first && Object.keys(first.parameters).length > 0 ? [[name, first.parameters] as const] : [],
   );
@@ -312,7 +308,7 @@ function writeAliases(draft: Draft, { groups, byId }: Deployments, router: Field
     const group = typeof to === 'string' ? to : String(objectOf(to)['model'] ?? '');
     const deployments = groups.get(group);
     const at = `router_settings.model_group_alias.${name}`;
-    if (!deployments) draft.note('impossible', at, 'it names a model that model_list has not');
+    if (!deployments) draft.note('impossible', at, 'its model is not in model_list');
     else {
       draft.note('kept', at, 'an alias with the same targets');
       writeAlias(draft, name, composeAlias(known, deployments, next.get(group) ?? [], strategy));
@@ -349,11 +345,11 @@ function writeAlias(draft: Draft, name: string, alias: DraftAlias): void {
     return void draft.note(
       'impossible',
       `model_list: ${printable(name)}`,
-      `the name is that of a model of the provider "${owner}", which its calls go to; an alias needs another one`,
+      `the provider "${owner}" has a model of this name; use another name for the alias`,
     );
   const star = name.indexOf('*');
   if (star >= 0 && star < name.length - 1)
-    return void draft.note('impossible', `model_list: ${printable(name)}`, 'an alias may have one * at its end only');
+    return void draft.note('impossible', `model_list: ${printable(name)}`, 'an alias may have a * only at its end');
   // A star in LiteLLM stands for the text matched by the star of the name. Here it stands for everything after the last
   // slash of the name.
   const targets = alias.targets.map((target) => ({ ...target, to: target.to.replace(/\/[^/*]*\*$/, '/*') }));
@@ -419,7 +415,7 @@ function readCache(draft: Draft, settings: Fields): void {
   draft.note(
     isSame ? 'kept' : 'emulated',
     'litellm_settings.cache',
-    `responseCache keeps whole responses in the memory of each process${isSame ? '' : ', not in another program, and by the same request, not by a similar one'}`,
+    `responseCache stores whole responses in the memory of each process${isSame ? '' : ', not in another program, and matches identical requests, not similar ones'}`,
   );
 }
 
@@ -431,7 +427,7 @@ function readGuardrails(draft: Draft, list: unknown): void {
     draft.note(
       known ? 'emulated' : 'impossible',
       `guardrails[${index}]`,
-      known?.[1] ?? 'the guardrail http-guardrail asks any service: docs/plugins/guardrails.md',
+      known?.[1] ?? 'the guardrail http-guardrail calls any service: docs/plugins/guardrails.md',
     );
   }
 }
@@ -440,5 +436,10 @@ function readVariables(draft: Draft, variables: unknown): void {
   for (const [name, value] of Object.entries(objectOf(variables)))
     if (/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && ['string', 'number', 'boolean'].includes(typeof value))
       draft.secret(String(value), `environment_variables.${name}`, name);
-    else draft.note('impossible', `environment_variables.${printable(name)}`, 'it is no variable of an environment');
+    else
+      draft.note(
+        'impossible',
+        `environment_variables.${printable(name)}`,
+        'it is not a valid environment variable name',
+      );
 }

@@ -43,7 +43,7 @@ function writeConfig(draft: Draft, name: string, config: Fields, step: Step): vo
     ...(weight !== undefined && { weight }),
   }));
   if (targets.length === 0)
-    return void draft.note('impossible', `${at}targets`, 'no target of it can be called, so there is no alias');
+    return void draft.note('impossible', `${at}targets`, 'none of its targets is supported, so no alias was created');
   const isWeighted = targets.some(({ weight }) => weight !== undefined);
   const takesAny = targets.every(({ to }) => to.endsWith('/*'));
   const timeout = config['request_timeout'] ?? step.inherited['request_timeout'];
@@ -57,7 +57,7 @@ function writeConfig(draft: Draft, name: string, config: Fields, step: Step): vo
     draft.note(
       'emulated',
       `${at}targets`,
-      'the config names no model: call it with the name of the alias before the model, such as name/model',
+      'the config has no model; use the alias name before the model, such as name/model',
     );
 }
 
@@ -74,7 +74,7 @@ function writeConditions(draft: Draft, name: string, config: Fields, at: string)
     const index = targets.findIndex((each) => each['name'] === target);
     const found = targets[index];
     if (found) writeConfig(draft, alias, found, { at: `${at}targets[${index}].`, order: 1, inherited });
-    else draft.note('impossible', place, 'it names a target that the config has not');
+    else draft.note('impossible', place, 'its target is not in the config');
     return found !== undefined;
   };
   readCache(draft, config, at);
@@ -92,8 +92,8 @@ function writeConditions(draft: Draft, name: string, config: Fields, at: string)
         'emulated',
         place,
         wanted.length > 0
-          ? `the model that it asks for is an alias of this target`
-          : `what callers say of themselves chooses no target: those that are meant name the model "${own[0]}"`,
+          ? `its requested model is an alias of this target`
+          : `callers’ metadata does not select targets; these callers must use the model "${own[0]}"`,
       );
   }
 }
@@ -156,15 +156,15 @@ const STEP_READ = [
 ];
 
 const STEP: Readonly<Record<string, FieldRule>> = Object.freeze({
-  retry: ['emulated', 'Tollgate decides by itself what is tried again: docs/routing.md#retries'],
-  input_guardrails: ['impossible', 'name guardrails under policies: docs/plugins/guardrails.md'],
-  output_guardrails: ['impossible', 'name guardrails under policies: docs/plugins/guardrails.md'],
-  before_request_hooks: ['impossible', 'name guardrails under policies: docs/plugins/guardrails.md'],
-  after_request_hooks: ['impossible', 'name guardrails under policies: docs/plugins/guardrails.md'],
-  default_input_guardrails: ['impossible', 'name guardrails under policies: docs/plugins/guardrails.md'],
-  default_output_guardrails: ['impossible', 'name guardrails under policies: docs/plugins/guardrails.md'],
+  retry: ['emulated', 'retries are automatic: docs/routing.md#retries'],
+  input_guardrails: ['impossible', 'add guardrails under policies: docs/plugins/guardrails.md'],
+  output_guardrails: ['impossible', 'add guardrails under policies: docs/plugins/guardrails.md'],
+  before_request_hooks: ['impossible', 'add guardrails under policies: docs/plugins/guardrails.md'],
+  after_request_hooks: ['impossible', 'add guardrails under policies: docs/plugins/guardrails.md'],
+  default_input_guardrails: ['impossible', 'add guardrails under policies: docs/plugins/guardrails.md'],
+  default_output_guardrails: ['impossible', 'add guardrails under policies: docs/plugins/guardrails.md'],
   metadata: ['emulated', 'tags of keys and requests: docs/money.md'],
-  strict_open_ai_compliance: ['kept', 'responses are always those of OpenAI’s interface'],
+  strict_open_ai_compliance: ['kept', 'responses always have OpenAI’s format'],
 });
 
 /** Reads the targets of a config, or of a target with nested targets. */
@@ -181,7 +181,7 @@ function readStep(draft: Draft, given: Fields, step: Step): readonly Found[] {
     draft.note(
       'impossible',
       `${at}strategy`,
-      'conditions within a target: make an alias for each, and let callers name it',
+      'conditions within a target: create an alias for each and let callers use it',
     );
     return [];
   }
@@ -216,7 +216,7 @@ function readCache(draft: Draft, config: Fields, at: string): void {
   draft.note(
     mode === 'semantic' ? 'emulated' : 'kept',
     `${at}cache`,
-    'responseCache gives whole responses again, for all aliases, to the same request and not to a similar one',
+    'responseCache returns stored responses for all aliases, for identical requests, not similar ones',
   );
 }
 
@@ -302,11 +302,7 @@ function keyOfSlug(draft: Draft, slug: string, at: string): string {
     .toUpperCase()
     .replace(/[^A-Z0-9]+/g, '_')
     .replace(/^(?=\d)/, '_')}_KEY`;
-  draft.note(
-    'emulated',
-    `${at}virtual_key`,
-    `Portkey keeps the vendor’s key itself: set the variable ${variable} to it`,
-  );
+  draft.note('emulated', `${at}virtual_key`, `Portkey stores the vendor’s key; set the variable ${variable} to it`);
   return `\${${variable}}`;
 }
 

@@ -88,7 +88,7 @@ export function findVendor(call: VendorCall): { readonly plugin: string; readonl
   const isForeign = vendor?.plugin === 'openai' && baseUrl !== undefined && !/\bapi\.openai\.com\b/.test(baseUrl);
   if (!vendor || isForeign) {
     if (baseUrl === undefined)
-      return `Tollgate has no provider for "${call.vendor}"; one with OpenAI's interface works as openai-compatible with its baseUrl`;
+      return `Tollgate has no provider for "${call.vendor}"; for an OpenAI-compatible API, use openai-compatible with its baseUrl`;
     // OpenAI’s SDK uses an address unchanged; servers of others add a version to the path.
     const address = isForeign ? baseUrl : versioned('openai-compatible', baseUrl);
     return { plugin: 'openai-compatible', options: { baseUrl: address, ...common } };
@@ -143,8 +143,7 @@ function vendorOf(name: string): Vendor | undefined {
 function azureRoot(baseUrl: string | undefined, { apiVersion, resource, deployment }: VendorCall): Options | string {
   const own = resource ?? /^https:\/\/([A-Za-z0-9-]+)\.openai\.azure\.com\b/.exec(baseUrl ?? '')?.[1];
   const root = own === undefined ? baseUrl && `${baseUrl.replace(/\/openai(\/v1)?$/, '')}/openai` : undefined;
-  if (own === undefined && root === undefined)
-    return 'Azure needs its resource or address, which the file does not name';
+  if (own === undefined && root === undefined) return 'Azure needs a resource or address, which is missing in the file';
   return {
     ...(own === undefined ? { baseUrl: apiVersion === undefined ? `${root}/v1` : (root ?? '') } : { resource: own }),
     ...(apiVersion !== undefined && { apiVersion }),

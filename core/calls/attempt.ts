@@ -133,11 +133,11 @@ export async function readJson(response: UpstreamResponse, maxBytes: number = MA
 
 const EXCEEDED = Object.freeze({
   depth: `JSON that is nested deeper than ${RESPONSE_BOUNDS.maxDepth} levels`,
-  values: 'JSON that holds more values than any answer needs',
+  values: 'JSON with too many values',
 });
 
 function invalidResponse(what: string, cause?: unknown): GatewayError {
-  return new GatewayError('provider_invalid_response', `The provider answered with ${what}.`, { cause });
+  return new GatewayError('provider_invalid_response', `The provider returned ${what}.`, { cause });
 }
 
 /** What a codec is told of the call. */
@@ -149,14 +149,14 @@ function notConfigured(target: Target, env: string | undefined): GatewayError {
   const usually = env === undefined ? '' : `, usually from the environment variable ${env}`;
   return new GatewayError(
     'provider_not_configured',
-    `The provider "${target.provider}" has no API key yet. Its operator sets \`apiKey\` in its configuration${usually}.`,
+    `The provider "${target.provider}" has no API key. The operator sets its \`apiKey\` in the configuration${usually}.`,
   );
 }
 
 async function classify(endpoint: Endpoint, response: UpstreamResponse): Promise<UpstreamFailure> {
   if (response.status < 400) {
     response.destroy();
-    return { class: 'upstream_error', message: `answered with status ${response.status}` };
+    return { class: 'upstream_error', message: `returned status ${response.status}` };
   }
   const bytes = await response.readAll(MAX_ERROR_BYTES).catch(() => Buffer.alloc(0));
   return endpoint.error(response.status, parseErrorBody(bytes.toString('utf8')), response.headers);

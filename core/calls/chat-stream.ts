@@ -109,7 +109,7 @@ function startClock(
   return {
     assertInTime() {
       if (!hasExpired) return;
-      const message = `the provider sent nothing of its answer within ${limitMs} ms`;
+      const message = `the provider sent no content within ${limitMs} ms`;
       throw new UpstreamError(message, { failure: 'timeout', phase: 'firstByte', sent: true });
     },
     stop: () => clearTimeout(timer),
@@ -223,7 +223,7 @@ function decodeEvents(decoder: StreamDecoder, events: readonly SseEvent[], passe
 }
 
 function brokenOff(): GatewayError {
-  return new GatewayError('provider_unavailable', 'The provider broke off before the end of its answer.');
+  return new GatewayError('provider_unavailable', 'The provider interrupted the response before its end.');
 }
 
 /** A stream that has begun: its first chunk with content has arrived, so no other target can take over. */

@@ -106,7 +106,7 @@ export function recordUnmappedFinish(
   const { target, unmappedFinish: finish } = record;
   log.warn(
     { request_id: requestId, provider: target?.provider, finish },
-    'a provider ended an answer for an unknown reason: it is kept as incomplete',
+    'unknown finish reason of a provider; the response counts as incomplete',
   );
 }
 
@@ -134,7 +134,7 @@ export interface ChatPlan {
 export function planChat(deps: CallDeps, call: Call, target: Target): ChatPlan {
   const { offers, catalog } = deps.partsOf(CHAT);
   const provider: Provider | undefined = offers.get(target.provider);
-  if (!provider) throw new GatewayError('unsupported_provider', `There is no provider "${target.provider}".`);
+  if (!provider) throw new GatewayError('unsupported_provider', `The provider "${target.provider}" does not exist.`);
   if (!provider.chat)
     throw new GatewayError('unsupported_model', `The provider "${target.provider}" has no chat models.`, {
       param: 'model',
@@ -210,7 +210,7 @@ function assertNoMedia(instance: string, [first]: readonly { readonly param: str
   if (!first) return;
   throw new GatewayError(
     'invalid_request',
-    `\`${first.param}\` is an address, and the provider "${instance}" takes images and files as data URLs only.`,
+    `\`${first.param}\` must be a data URL; the provider "${instance}" does not accept other URLs of images and files.`,
     { param: first.param },
   );
 }

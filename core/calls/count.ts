@@ -68,7 +68,7 @@ export function draftChat(
     respondEarly() {
       throw new GatewayError(
         'invalid_request',
-        'A plugin of this gateway answers this request, so it cannot be put into a batch.',
+        'A plugin of this gateway answers this request, so it cannot be part of a batch.',
       );
     },
     async callTargets(_deps, call) {
@@ -77,7 +77,10 @@ export function draftChat(
       const target = call.targets.find(({ provider }) => takes(provider));
       if (!target) throw beyondBatches(call.targets);
       if (call.client?.ownSubscription)
-        throw new GatewayError('permission_denied', 'A subscription of your own pays for no batches.');
+        throw new GatewayError(
+          'permission_denied',
+          'Batches cannot use your own subscription. Send the gateway’s key alone.',
+        );
       assertPublicMedia([...factsOf(call.request as ChatRequest).media, ...(call.client?.media ?? [])]);
       const { provider, request } = planChat(deps, call, target);
       const needs = effectsOf(provider.effects, target, request);
@@ -101,7 +104,7 @@ export function draftChat(
 function beyondBatches([first]: readonly Target[]): GatewayError {
   return new GatewayError(
     'unsupported_model',
-    `The provider "${first?.provider}" takes no batches in this format. Choose a model of one that does, or send the requests one by one.`,
+    `The provider "${first?.provider}" does not support batches in this format. Use a model of another provider, or send the requests one by one.`,
     { param: 'model' },
   );
 }
@@ -124,7 +127,8 @@ async function respond(call: Call, given: InputCount, more: Readonly<Record<stri
 async function countInput(deps: CallDeps, bounds: CountBounds, call: Call, body: unknown): Promise<InputCount> {
   const [target] = call.targets;
   const provider = target && deps.partsOf('count').offers.get(target.provider);
-  if (!provider) throw new GatewayError('unsupported_model', 'No target is left for this model.', { param: 'model' });
+  if (!provider)
+    throw new GatewayError('unsupported_model', 'No target is available for this model.', { param: 'model' });
   call.record.target = target;
   const request = call.request as ChatRequest;
   const estimate = (): InputCount => ({
@@ -211,14 +215,14 @@ async function sendQuestion(
     const upstream = await sendAttempt(deps, call, target, provider, request);
     const tokens = response(await readJson(upstream, MAX_RESPONSE_BYTES));
     if (tokens === undefined || !Number.isSafeInteger(tokens) || tokens < 0)
-      throw new GatewayError('provider_invalid_response', 'The provider told no number of tokens.');
+      throw new GatewayError('provider_invalid_response', 'The provider returned no token count.');
     report();
     return tokens;
   } catch (thrown) {
     if (call.signal.aborted) throw thrown;
     const late = new StreamFailure({ class: 'timeout', message: `did not count within ${PROVIDER_MS} ms` });
     const failed = readFailedAttempt(deadline.aborted ? late : thrown, target, provider);
-    deps.log.debug({ request_id: call.requestId, reason: failed.message }, 'a vendor did not count');
+    deps.log.debug({ request_id: call.requestId, reason: failed.message }, 'a provider did not return a token count');
     report(failed);
     return undefined;
   }

@@ -30,7 +30,7 @@ const WEB_PAGE = Symbol('web page');
 export function webPageError(cause?: unknown): GatewayError {
   const error = new GatewayError(
     'provider_invalid_response',
-    'The provider answered with a web page, not with an answer.',
+    'The provider returned a web page instead of an API response.',
     { cause },
   );
   return Object.assign(error, { [WEB_PAGE]: true });

@@ -301,10 +301,10 @@ export class Failover {
 
   #withoutTarget(): GatewayError {
     if (!this.#call.targets.some(this.#deps.routing.health.isDrained))
-      return new GatewayError('unsupported_model', 'No target is left for this model.', { param: 'model' });
+      return new GatewayError('unsupported_model', 'No target is available for this model.', { param: 'model' });
     return new GatewayError(
       'provider_unavailable',
-      'An operator drained all targets of this model: no new calls go there. Use another model, or try again later.',
+      'An operator drained all targets of this model. Use another model or try again later.',
       { retryAfterMs: DRAINED_RETRY_MS },
     );
   }

@@ -219,7 +219,7 @@ async function closeGeneration(
     closing.abort(SHUTDOWN);
     waiting = await pending.idle(CUT_TIMEOUT_MS);
   }
-  if (waiting.length > 0) log.error({ waiting }, 'closes although not all that plugins do has ended');
+  if (waiting.length > 0) log.error({ waiting }, 'closing, although work of plugins has not ended');
   await runClosers(closersOf(), (error) => log.error({ err: error }, 'a plugin failed to close'));
 }
 
@@ -269,10 +269,7 @@ function hookParts(log: Log, { config }: LoadedConfig, book: HookBook, pending: 
     const { plugin, hook, action } = verdict;
     onActed(call, verdict);
     const reason = isGatewayError(error) ? error.refusedBy : error;
-    log.info(
-      { request_id: (call as Call).requestId, plugin, hook, verdict: action, reason },
-      'a policy that only logs',
-    );
+    log.info({ request_id: (call as Call).requestId, plugin, hook, verdict: action, reason }, 'policy in log mode');
   };
   const providers = config.instances.filter(({ kind }) => kind !== 'policy').map(({ name }) => name);
   const rules = new Map(config.instances.map(({ name, hooks }) => [name, { ...DEFAULT_RULES, ...hooks }]));
@@ -304,11 +301,8 @@ function hookParts(log: Log, { config }: LoadedConfig, book: HookBook, pending: 
     },
     onPause: (plugin: string, hook: string, isPaused: boolean) =>
       isPaused
-        ? log.error(
-            { plugin, hook },
-            `a ${hook} hook did not end in time again and again: calls go without it for a moment`,
-          )
-        : log.info({ plugin, hook }, `a ${hook} hook works again`),
+        ? log.error({ plugin, hook }, `a ${hook} hook timed out repeatedly; it is skipped for a time`)
+        : log.info({ plugin, hook }, `a ${hook} hook is no longer skipped`),
   };
 }
 
@@ -366,7 +360,9 @@ function createCallDeps(
     partsOf(operation) {
       const found = parts.get(operation);
       if (!found)
-        throw new TypeError(`there is no operation "${operation}"; ${[...parts.keys()].join(', ')} are registered`);
+        throw new TypeError(
+          `the operation "${operation}" does not exist; registered are ${[...parts.keys()].join(', ')}`,
+        );
       return found;
     },
   };
@@ -390,7 +386,7 @@ export function createServices(deps: CallDeps, modelProblems: Pick<ModelProblems
     draft: () => Promise.reject(new TypeError('requests of clients are read once the gateway serves')),
     async sendTo(operation, name, request, signal = deps.closing) {
       const offer = deps.partsOf(operation).offers.get(name);
-      if (!offer) throw new TypeError(`there is no provider "${name}"`);
+      if (!offer) throw new TypeError(`the provider "${name}" does not exist`);
       try {
         return await deps.upstream.send(offer, request, { signal, maxBytes: MAX_FILE_BYTES });
       } catch (error) {
@@ -409,7 +405,7 @@ export function createServices(deps: CallDeps, modelProblems: Pick<ModelProblems
     },
     async listModels(name) {
       const provider = deps.partsOf('chat').offers.get(name);
-      if (!provider) throw new TypeError(`there is no provider "${name}"`);
+      if (!provider) throw new TypeError(`the provider "${name}" does not exist`);
       return fetchModels(provider);
     },
     useModelTable(table) {

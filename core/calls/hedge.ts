@@ -90,7 +90,7 @@ export async function hedge<T extends object>(
       ...{ target: nameOf(target), beside: nameOf(other), after_ms: Math.round(afterMs ?? 0) },
       won: hasWon ? nameOf(winner.attempt.target) : 'none',
     },
-    'a second target was asked beside a slow one',
+    'hedged request: a second target was tried, since the first was slow',
   );
   return settle(deps, call, last, left);
 }

@@ -94,12 +94,12 @@ export function assertNeeds({ needs }: Ingress, provider: string, row: NativeRow
     if ((kind === 'native' || kind === 'server tool') && !row)
       throw refusal(
         param,
-        `\`${param}\` (${name}) works only with a provider that has it itself; "${provider}" has not. Leave it out, or choose another model.`,
+        `\`${param}\` (${name}) is not supported by the provider "${provider}". Remove it or use another model.`,
       );
     if (kind === 'reference' && row?.references !== true)
       throw refusal(
         param,
-        `\`${param}\` (${name}) refers to something in the operator's account at the provider, which all callers would share. Send the content itself; an operator who wants it sets \`native: { references: allow }\` for the provider.`,
+        `\`${param}\` (${name}) refers to data in the operator's account, which all callers share. Send the content itself; operators can allow it with \`native: { references: allow }\`.`,
       );
   }
   return needs.filter(({ optional }) => optional).map(({ name }) => name);
@@ -120,7 +120,7 @@ export function assertOwnBlocks({ dialect }: Ingress, { dialects }: RequestFacts
 function foreign(param: string, dialect: string): GatewayError {
   return new GatewayError(
     'invalid_request',
-    `\`${param}\` belongs to another format than "${dialect}", in which the request came. Leave it out, or send the request in that format.`,
+    `\`${param}\` is not a field of the format "${dialect}". Remove it, or use the other format.`,
     { param },
   );
 }
@@ -152,7 +152,7 @@ export async function assertEffects(
   throw atCallersPlace(
     new GatewayError(
       'permission_denied',
-      `This key may not use the tool "${clip(name)}", which \`${param}\` runs with the operator's account at the provider. Ask without it; an operator allows it by \`serverTools\` of a plan or a key.`,
+      `This key may not use the tool "${clip(name)}", which \`${param}\` runs with the operator's account. Remove it; operators can allow it with \`serverTools\` of a plan or key.`,
       { param },
     ),
   );
@@ -172,11 +172,9 @@ function isToolAllowed(allowed: readonly string[] = [], { name }: DialectNeed): 
 export function assertNoDisguisedFields(disguised: DisguisedField | undefined): void {
   if (!disguised) return;
   const { param, known } = disguised;
-  throw new GatewayError(
-    'invalid_request',
-    `\`${param}\` is \`${known}\` in another case, which some providers take for it. Write \`${known}\`, or leave it out.`,
-    { param },
-  );
+  throw new GatewayError('invalid_request', `\`${param}\` must be spelled \`${known}\`. Correct or remove it.`, {
+    param,
+  });
 }
 
 /**
@@ -225,7 +223,7 @@ export function effectsOf(
 function keptThere(param: string, provider: string): GatewayError {
   return new GatewayError(
     'invalid_request',
-    `\`${param}\` lets the provider "${provider}" keep what is sent and written in the operator's account, or use what is kept there. Leave it out${param === 'store' ? '; an operator who wants it sets `store: true` for the provider' : ''}.`,
+    `\`${param}\` lets the provider "${provider}" store or use data in the operator's account. Remove it${param === 'store' ? '; operators can allow it with `store: true` for the provider' : ''}.`,
     { param },
   );
 }
@@ -263,7 +261,7 @@ export function brokenCondition(
     if (CONDITIONS.get(field)?.test(typeof value === 'object' ? JSON.stringify(value) : String(value)))
       return new GatewayError(
         'invalid_request',
-        `\`${param}\` says on which condition a response is wanted, and "${provider}" cannot keep it. Leave it out, or choose a model that can.`,
+        `\`${param}\` is a condition for the response that "${provider}" does not support. Remove it or use another model.`,
         { param },
       );
   }

@@ -130,7 +130,7 @@ export function estimateAt(deps: CallDeps, call: CallView, target: Target, limit
   for (const each of prices) {
     const one =
       definition && offer
-        ? definition.estimate(request, { target, offer, model, price: each } as never)
+        ? definition.estimate(request, { target, offer, model, price: each })
         : estimateChat(call.request as ChatRequest, model, each, limit, tools);
     most = most.cost === undefined || (one.cost ?? Number.POSITIVE_INFINITY) < most.cost ? most : one;
   }

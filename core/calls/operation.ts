@@ -73,7 +73,7 @@ async function callTarget(
   target: Target,
 ): Promise<Responded> {
   const offer = offers.get(target.provider);
-  if (!offer) throw new GatewayError('unsupported_provider', `There is no provider "${target.provider}".`);
+  if (!offer) throw new GatewayError('unsupported_provider', `The provider "${target.provider}" does not exist.`);
   const model = catalog.find(target.provider, target.model);
   const work = new AttemptWork(deps, call, target, offer);
   const facts = { target, offer, model, price: catalog.priceOf(target, model) };

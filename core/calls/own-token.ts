@@ -35,7 +35,7 @@ export function takeOwnToken(
   if (more.length > 0 || !takesToken?.(token) || !(isSent || request.method === 'GET'))
     throw new GatewayError(
       'ambiguous_credentials',
-      "A token of your own subscription with a provider came beside a key of this gateway. It is not passed on here, and the gateway's operator would pay for the call: send the key alone.",
+      "The token of your own subscription was sent in addition to a gateway key, which is not supported here. Send only the gateway's key.",
     );
   if (isSent) ownTokens.set(request, { token, headers });
 }
@@ -77,7 +77,7 @@ export function refuseOwnToken({ provider }: Target, status: number, { class: ki
   const code = kind === 'billing' ? 'insufficient_balance' : status === 403 ? 'permission_denied' : 'invalid_api_key';
   throw new GatewayError(
     code,
-    `The provider "${provider}" refused the token of your own subscription, which was sent there in place of the gateway's key. Sign in again with the client that got it, or send the gateway's key alone.`,
+    `The provider "${provider}" rejected the token of your own subscription. Sign in again with your client, or send only the gateway's key.`,
   );
 }
 
@@ -88,6 +88,6 @@ function tokenOf({ client }: Call): OwnToken | undefined {
 function notTaken(target: Target | undefined): GatewayError {
   return new GatewayError(
     'ambiguous_credentials',
-    `The token of your own subscription came beside a key of this gateway, and the provider "${target?.provider ?? '-'}" does not take it: the gateway's operator would pay for the call. Choose a model of the provider that it belongs to, or send the key alone.`,
+    `The provider "${target?.provider ?? '-'}" does not accept the token of your own subscription. Use a model of its provider, or send only the gateway's key.`,
   );
 }

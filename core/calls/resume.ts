@@ -133,7 +133,10 @@ export async function resume<T extends { readonly target: Target | undefined }>(
     return { opened, before, seam: new Seam(said, provider?.continues?.(by.model)) };
   } catch (error) {
     const reason = redact(error instanceof Error ? error.message : String(error));
-    deps.log.warn({ request_id: call.requestId, reason }, 'a stream that broke off could not go on at another target');
+    deps.log.warn(
+      { request_id: call.requestId, reason },
+      'an interrupted stream could not be resumed at another target',
+    );
     meterUnfinished(deps, call);
     if (!record.metered) Object.assign(record, { metered: record.hedged, hedged: undefined });
     record.usage = addUsage(before, record.usage);
@@ -216,7 +219,7 @@ export class Seam {
   }
 }
 
-const MISFIT = 'The provider was to go on with a begun answer, and sent one that does not fit to it.';
+const MISFIT = 'The provider did not resume the partial response correctly.';
 
 /** What two have used together. */
 export function addUsage(one: Usage | undefined, other: Usage | undefined): Usage | undefined {

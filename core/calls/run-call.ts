@@ -155,13 +155,13 @@ export function isShutdown(signal: AbortSignal): boolean {
 export function shuttingDown(): GatewayError {
   return new GatewayError(
     'shutting_down',
-    'The gateway is shutting down; try again at once, on another instance if there is one.',
+    'The gateway is shutting down. Try again immediately, on another instance if there is one.',
     { retryAfterMs: 1000 },
   );
 }
 
 export function hungUp(): GatewayError {
-  return new GatewayError('request_timeout', 'The caller hung up.');
+  return new GatewayError('request_timeout', 'The caller disconnected.');
 }
 
 /** Puts the targets of a call in the order that its alias says. */

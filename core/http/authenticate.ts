@@ -69,7 +69,7 @@ export function createAuthenticator(
     return () => {
       throw new GatewayError(
         'feature_disabled',
-        `This route needs ${demand.wanted}, and no plugin here knows ${auth.includes('key') ? 'any' : 'tokens'}. Its operator adds one under "auth" in the configuration.`,
+        `This route needs ${demand.wanted}, but no plugin supports ${auth.includes('key') ? 'any' : 'tokens'}. The operator adds one under "auth" in the configuration.`,
       );
     };
   const admit = (
@@ -140,7 +140,7 @@ class PresentedRequest implements AuthRequest {
 /** Converts a disconnect of the caller to an ordinary error, so that plugins need not handle it separately. */
 function tellAborted(error: unknown): never {
   if (!(error instanceof RequestAborted)) throw error;
-  throw new GatewayError('request_timeout', 'The caller hung up before the body was complete.', { cause: error });
+  throw new GatewayError('request_timeout', 'The caller disconnected before the body was complete.', { cause: error });
 }
 
 function describeWanted(auth: Exclude<Route['auth'], 'none'>): string {
@@ -152,7 +152,7 @@ function unknownCaller({ auth, wanted, canSignIn }: Demand, presented: Presented
   if (presented)
     return new GatewayError(
       auth.includes('key') ? 'invalid_api_key' : 'invalid_token',
-      `The credential is not one of this gateway's. This route needs ${wanted}.`,
+      `The credential is not from this gateway. This route needs ${wanted}.`,
     );
   return new GatewayError(
     'missing_api_key',
@@ -166,7 +166,7 @@ function holdTo({ auth, kinds, permission, role, scope, wanted }: Demand, princi
   if (!kinds.includes(credential))
     throw new GatewayError(
       auth.includes('key') ? 'invalid_api_key' : 'invalid_token',
-      `This route needs ${wanted}, and the other kind was sent.`,
+      `This route needs ${wanted}, but another kind of credential was sent.`,
     );
   // An operator's key is valid for operator routes only, unless it may also call models.
   if (role === 'admin' || (principal.scopes && credential === 'key')) {
@@ -272,7 +272,7 @@ function chooseCredential(presented: readonly string[], isCredential: (text: str
 function inWrongPlace(name: string): GatewayError {
   return new GatewayError(
     'invalid_api_key',
-    `A credential in the URL, as "${name}", is not taken here, since URLs end up in logs: send "Authorization: Bearer …" or "x-api-key: …".`,
+    `Credentials in the URL ("${name}") are not accepted, since URLs are logged. Send "Authorization: Bearer …" or "x-api-key: …".`,
   );
 }
 

@@ -108,17 +108,14 @@ async function draftOf(
 ): ReturnType<PluginApi['models']['draft']> {
   const [route] = found?.value.routes ?? [];
   if (!found || !route)
-    throw new GatewayError(
-      'unknown_url',
-      `This gateway has switched off the format "${name}", in which the requests are.`,
-    );
+    throw new GatewayError('unknown_url', `The request format "${name}" is disabled on this gateway.`);
   const { owner, value: dialect } = found;
   const body = parseBody(bytes, BODY_BOUNDS, undefined, shapeOf(dialect));
   const validate = requests.compile(owner, dialect.request, `the request of "${name}"`);
   const [wrong] = validate(body) ? [] : (validate.errors ?? []);
   if (wrong) throw requestError(wrong, body, undefined);
   if (isObject(body) && body['stream'] === true)
-    throw new GatewayError('invalid_request', 'A batch has no streams: leave `stream` out.', { param: 'stream' });
+    throw new GatewayError('invalid_request', 'Batches do not support streams. Remove `stream`.', { param: 'stream' });
   const { params } = ctx;
   const input: DialectInput = { body, params, query: {}, headers: withoutCredentials(ctx.headers), route };
   const read = await expand(deps.seals.ready(), found, input, ctx);
@@ -153,7 +150,7 @@ function routeOf(dialect: DialectDefinition, row: DialectRoute, handler: Route['
     isIdempotent: row.action !== 'count',
     ...(description !== undefined && { description }),
     responses: {
-      200: { description: row.action === 'count' ? 'The number of tokens.' : 'The completion.', schema: response },
+      200: { description: row.action === 'count' ? 'Number of tokens.' : 'The completion.', schema: response },
     },
   };
 }
@@ -231,7 +228,10 @@ function readConversation(
       leaveOut(what) {
         if (ingress.leftOut.has(what)) return;
         ingress.leftOut.add(what);
-        deps.log.info({ request_id: requestId, left_out: what }, 'the response has what its format cannot say');
+        deps.log.info(
+          { request_id: requestId, left_out: what },
+          'the response has parts that its format does not support',
+        );
       },
       seal(data) {
         const { provider: instance = '' } = conversation.responder ?? {};
@@ -393,7 +393,7 @@ async function respondStream(
 
 /** Returns a comment, which clients of event streams ignore. */
 function toldResumed(target: Target): string {
-  return `: the stream broke off; ${nameOf(target).replace(/[^\x20-\x7e]/g, '?')} goes on with it\n\n`;
+  return `: stream interrupted; resumed by ${nameOf(target).replace(/[^\x20-\x7e]/g, '?')}\n\n`;
 }
 
 /** Writes the frames of a stream, from canonical chunks or from the vendor's own events. */

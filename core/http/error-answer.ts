@@ -18,7 +18,7 @@ export function answerError(ctx: Koa.Context, thrown: unknown, log: Log, findOwn
   const state = ctx.state as RequestState;
   const { requestId } = state;
   if (isAborted(thrown)) {
-    log.debug({ request_id: requestId }, 'the caller hung up before its request was complete');
+    log.debug({ request_id: requestId }, 'the caller disconnected before its request was complete');
     ctx.res.destroy();
     return;
   }

@@ -57,7 +57,7 @@ export function createFailedCredentials(limit: number, log: Log): FailedCredenti
       minute.failed += 1;
       if (minute.failed <= limit) throw error;
       if (minute.failed === limit + 1)
-        log.warn({ ip: network, limit }, 'Too many wrong credentials come from one address; it gets 429 for them.');
+        log.warn({ ip: network, limit }, 'too many invalid credentials from one address; it gets 429');
       throw tooMany(minute);
     },
     beforeLookup(address) {
@@ -72,7 +72,7 @@ export function createFailedCredentials(limit: number, log: Log): FailedCredenti
 function tooMany({ until }: Minute): GatewayError {
   return new GatewayError(
     'rate_limited',
-    'Too many wrong credentials came from this address, and this one is not known to be right. Check it, and try again in a minute.',
+    'Too many invalid credentials from this address. Check the credential and try again in a minute.',
     { retryAfterMs: until - Date.now() },
   );
 }

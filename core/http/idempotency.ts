@@ -34,7 +34,7 @@ export function readIdempotencyKey({ headers }: IncomingMessage): string | undef
   const key = headers['idempotency-key'];
   if (key === undefined) return undefined;
   if (typeof key === 'string' && /^[\x21-\x7e][\x20-\x7e]{0,254}$/.test(key)) return key;
-  throw new GatewayError('invalid_request', 'An Idempotency-Key is a text of 1 to 255 printable ASCII characters.', {
+  throw new GatewayError('invalid_request', 'Idempotency-Key must have 1 to 255 printable ASCII characters.', {
     param: 'Idempotency-Key',
   });
 }
@@ -64,7 +64,7 @@ export function createIdempotency(own: IdempotencyDeps): RespondOnce {
       // Stored before the caller receives the end, so that a following request finds it.
       if (result && isWell(state, recorded))
         await keepResult(own, name, principal, result).catch((err: unknown) =>
-          log.error({ request_id, err }, 'the result for an idempotency key was not kept'),
+          log.error({ request_id, err }, 'the result for an idempotency key could not be stored'),
         );
       ctx.res.end();
     } finally {
@@ -212,7 +212,7 @@ function replay(ctx: Koa.Context, { status, headers, body }: KeptResult): void {
   if (body === undefined)
     throw new GatewayError(
       'conflict',
-      'The request with this Idempotency-Key was worked on and charged, and its response was too large to be kept. Send it with a new key to have it worked on again.',
+      'The request with this Idempotency-Key was processed and charged, but its response was too large to store. Use a new key to send it again.',
       { param: 'Idempotency-Key' },
     );
   ctx.status = status;
@@ -255,7 +255,7 @@ async function findKept({ kept }: IdempotencyDeps, name: string, fingerprint: st
   if (!found || found.fingerprint === fingerprint) return found;
   throw new GatewayError(
     'conflict',
-    'This Idempotency-Key was used for another request. Send a new key with a new request.',
+    'This Idempotency-Key was used for another request. Use a new key for each request.',
     { param: 'Idempotency-Key' },
   );
 }
@@ -305,7 +305,7 @@ async function openKey(
 
 function stillRuns(): GatewayError {
   const options = { param: 'Idempotency-Key', retryAfterMs: RETRY_MS, headers: { 'x-should-retry': 'true' } };
-  const message = 'The first request with this Idempotency-Key still runs. Try again in a moment.';
+  const message = 'The first request with this Idempotency-Key is still running. Try again in a moment.';
   return new GatewayError('conflict', message, options);
 }
 

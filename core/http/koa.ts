@@ -277,7 +277,7 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
       if (work) await work;
       // Koa would respond with 404 if a handler sets no response.
       if (ctx.body === undefined && ctx.status === 404 && ctx.respond !== false && !ctx.headerSent)
-        throw new Error(`plugin "${owner}": ${label} answered nothing`);
+        throw new Error(`plugin "${owner}": the handler for ${label} did not set a response`);
     } finally {
       if (form) await form.remove();
     }
@@ -326,11 +326,11 @@ export function readTags(header: string, own: readonly string[], rules: TagRules
     if (reason !== undefined) throw wrongTag(reason);
     const name = tagName(tag);
     if (own.some((each) => tagName(each) === name))
-      throw wrongTag(`The tag "${name}" belongs to this key or token and cannot be chosen by a request; leave it out.`);
+      throw wrongTag(`The tag "${name}" is set by this key or token and cannot be set by a request. Remove it.`);
     if (tags.some((each) => tagName(each) === name))
-      throw wrongTag(`The tag "${name}" has two values; a call has one value of each tag.`);
+      throw wrongTag(`The tag "${name}" has two values. Send one value per tag.`);
     if (tags.length >= MAX_TAGS)
-      throw wrongTag(`A call carries at most ${MAX_TAGS} tags, those of its key or token included.`);
+      throw wrongTag(`A call can have at most ${MAX_TAGS} tags, including those of its key or token.`);
     tags.push(tag);
   }
   return Object.freeze(tags);
@@ -360,7 +360,7 @@ function unmatched(ctx: RouterContext, paths: Paths | undefined): GatewayError {
   const hint = paths?.hint(ctx.method, ctx.path, methods !== '');
   if (methods === '')
     return new GatewayError('unknown_url', `Unknown request URL: ${ctx.method} ${path}${hint ? `. ${hint}` : ''}`);
-  const message = `${path} does not take ${ctx.method}; it takes ${methods}.${hint ? ` ${hint}` : ''}`;
+  const message = `${path} does not support ${ctx.method}. Use ${methods}.${hint ? ` ${hint}` : ''}`;
   return new GatewayError('method_not_allowed', message, { headers: { allow: methods } });
 }
 

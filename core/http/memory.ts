@@ -349,13 +349,10 @@ class Pool {
   }
 }
 
-const TOO_LARGE = 'This needs more memory than the gateway gives to one request. Send a smaller body.';
-const OWN_SHARE =
-  'The requests of this account that are under way take all the memory that one account may have. Wait until some of them are over.';
-const TOO_MUCH_WAITS =
-  'Large bodies of this account wait for their turn already, and others have requests too. Wait until some of them are over.';
-const NO_ROOM =
-  'The requests that are under way take all the memory that the gateway has for them. Try again in a moment.';
+const TOO_LARGE = 'The request exceeds the memory limit of one request. Send a smaller body.';
+const OWN_SHARE = 'The running requests of this account reached its memory limit. Wait until some of them end.';
+const TOO_MUCH_WAITS = 'Large bodies of this account are already waiting. Wait until some of them end.';
+const NO_ROOM = 'The running requests reached the memory limit of the gateway. Try again in a moment.';
 
 /** A timer may fire slightly before the time of `performance.now()`. */
 const TOLERANCE_MS = 1;

@@ -10,10 +10,10 @@ import { hasScope } from '../../contract/scopes.ts';
 export function refuseLacking(principal: Principal, scope: Route['scope'], isForOperators: boolean): void {
   if (hasScope(principal, scope)) return;
   const needed = scope === undefined ? 'the role "admin"' : scope === 'any' ? 'a role' : `the scope "${scope}"`;
-  const whom = isForOperators ? 'This route is for operators: it' : 'A key of operators';
+  const whom = isForOperators ? 'This route is for operators. It' : 'A key of operators';
   throw new GatewayError(
     'permission_denied',
-    `${whom} needs ${needed}, which this ${principal.credential} lacks. Ask an admin for one that has it: "tollgate keys create" takes --scope and --role.`,
+    `${whom} needs ${needed}, which this ${principal.credential} lacks. Ask an admin for a key with it ("tollgate keys create" with --scope or --role).`,
     { refusedBy: needed },
   );
 }
@@ -38,7 +38,7 @@ export function createAdminRate(): CountAdmin {
     if (window.sent >= ADMIN_RPM)
       throw new GatewayError(
         'rate_limited',
-        `An operator may send ${ADMIN_RPM} requests a minute to the admin API. Try again later, or ask for larger pages.`,
+        `Limit of ${ADMIN_RPM} admin API requests per minute and operator reached. Try again later, or use larger pages.`,
         { retryAfterMs: window.until - now },
       );
     window.sent += 1;

@@ -90,7 +90,7 @@ export class RequestBody {
     if (!JSON_TYPE.test(type)) throw wrongMedia('The content-type must be application/json.');
     const charset = CHARSET.exec(type)?.[1]?.toLowerCase();
     if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8')
-      throw wrongMedia('The charset of the content-type must be utf-8, or be left out.');
+      throw wrongMedia('The charset of the content-type must be utf-8 or missing.');
     if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity')
       throw wrongMedia('Compressed bodies are not accepted. Send the body without a content-encoding.');
     const bytes = await this.bytes();
@@ -138,7 +138,7 @@ function readBytes(
       chunks = undefined;
     };
     const onGone = (): void => {
-      if (!isOver) end(new RequestAborted('the caller hung up before the body was complete'));
+      if (!isOver) end(new RequestAborted('the caller disconnected before the body was complete'));
     };
     // A small body has already arrived.
     const watch = req.complete ? undefined : memory?.watchRate(end);
@@ -214,7 +214,7 @@ class Chunks {
 }
 
 function tooLarge(maxBytes: number): GatewayError {
-  return new GatewayError('request_too_large', `The body is larger than ${formatBytes(maxBytes)}, the limit here.`);
+  return new GatewayError('request_too_large', `The body is larger than the limit of ${formatBytes(maxBytes)}.`);
 }
 
 function formatBytes(bytes: number): string {
@@ -285,7 +285,7 @@ export async function readForm(ctx: Koa.Context, limits: FormLimits, source: For
     await remove();
     if (isGatewayError(cause)) throw cause;
     if (ctx.req.destroyed && !ctx.req.complete)
-      throw new RequestAborted('the caller hung up before the form was complete');
+      throw new RequestAborted('the caller disconnected before the form was complete');
     const { httpCode } = cause as { httpCode?: number };
     if (httpCode === 413)
       throw new GatewayError(
@@ -334,7 +334,7 @@ function watchBody(
   });
   const watch = memory.watchRate((error) => body.destroy(error));
   req.once('close', () => {
-    if (!req.complete) body.destroy(new RequestAborted('the caller hung up before the form was complete'));
+    if (!req.complete) body.destroy(new RequestAborted('the caller disconnected before the form was complete'));
   });
   // Prevents an unhandled error while the form's reader has not started or has finished.
   body.on('error', () => {});
@@ -436,10 +436,7 @@ export function parseBody(
   if (!isSmall) {
     const { exceeded, heapBytes } = measureJson(bytes, bounds);
     if (exceeded === 'values')
-      throw new GatewayError(
-        'request_too_large',
-        `The body holds more than ${bounds.maxValues} values and names of fields.`,
-      );
+      throw new GatewayError('request_too_large', `The body has more than ${bounds.maxValues} values and field names.`);
     if (exceeded === 'depth') throw tooDeep(bounds.maxDepth);
     reserve?.(heapBytes);
   }

@@ -39,7 +39,7 @@ function rootRoute(basePath: string): Route {
   return {
     method: 'GET',
     path: '/',
-    summary: 'That a gateway is here, and where its documentation is',
+    summary: 'Service name and documentation link',
     auth: 'none',
     isFallback: true,
     responses: { 200: { description: 'Yes.', schema: ROOT } },
@@ -69,7 +69,7 @@ const HEALTH: Schema = {
 
 /** Time limit of the store in a readiness check. */
 const STORE_CHECK_MS = 1000;
-const LATE = 'The store did not answer within a second.';
+const LATE = 'The store did not respond within a second.';
 
 /**
  * `/livez`: the process responds, even while draining, so that no supervisor kills it. `/readyz` (and `/healthz`): it accepts
@@ -104,15 +104,15 @@ function healthRoutes(deps: HealthRouteDeps): readonly Route[] {
     handler,
   });
   return [
-    health('/livez', 'Is the process alive?', (ctx) => {
+    health('/livez', 'Check that the process is alive', (ctx) => {
       ctx.body = { status: 'alive' };
     }),
-    health('/readyz', 'Does it take requests?', ready),
-    health('/healthz', 'The same as /readyz', ready),
+    health('/readyz', 'Check that the gateway accepts requests', ready),
+    health('/healthz', 'Same as /readyz', ready),
     {
       method: 'GET',
       path: '/openapi.json',
-      summary: 'This document',
+      summary: 'OpenAPI document',
       auth: 'none',
       responses: { 200: { description: 'OpenAPI 3.1.', contentType: 'application/json' } },
       handler(ctx) {
@@ -128,7 +128,7 @@ const FAILING = 10;
 
 /** The output is public: the reason why a plugin was skipped is for operators only. */
 function describeFailing({ name, counts, problem }: PluginReport): readonly string[] {
-  if (problem !== undefined) return [`${name}: could not be set up and is left out; the log says why`];
+  if (problem !== undefined) return [`${name}: could not be set up and is not loaded; the log has the reason`];
   return counts
     .filter(({ failedInARow }) => failedInARow >= FAILING)
     .map(({ hook, failedInARow }) => `${name}: its hook "${hook}" failed its last ${failedInARow} calls`);
@@ -191,15 +191,15 @@ function modelRoutes(deps: ModelRouteDeps): readonly Route[] {
     return lists ?? ofAll;
   };
   return [
-    get('/api/core/:provider/models', 'Models of one provider', ofPath.list, MODEL_LIST),
-    get('/api/core/:provider/models/*id', 'One model of one provider; its id may hold slashes', ofPath.one),
+    get('/api/core/:provider/models', 'List the models of one provider', ofPath.list, MODEL_LIST),
+    get('/api/core/:provider/models/*id', 'Get a model of one provider; its id may contain slashes', ofPath.one),
     get(
       MODELS_PATH,
-      'All models as `provider/model`, and the aliases; in the form of the client whose headers are sent',
+      'List all models as `provider/model` and all aliases, in the format of the client’s headers',
       (ctx) => ofForm(ctx).list(ctx),
       MODEL_LIST,
     ),
-    get(`${MODELS_PATH}/*id`, 'One model or alias', (ctx) => ofForm(ctx).one(ctx)),
+    get(`${MODELS_PATH}/*id`, 'Get a model or an alias', (ctx) => ofForm(ctx).one(ctx)),
     ...[...ofDialects].flatMap(([dialect, lists]) => routesOfDialect(dialect, lists)),
   ];
 }
@@ -210,7 +210,7 @@ function get(path: string, summary: string, read: Read, schema?: Schema): Route 
     path,
     summary,
     auth: ['key'],
-    responses: { 200: schema ? { description: 'The models.', schema } : { description: 'What there is.' } },
+    responses: { 200: schema ? { description: 'Models.', schema } : { description: 'What there is.' } },
     async handler(ctx) {
       ctx.body = await read(ctx);
     },
@@ -268,25 +268,26 @@ function dialectLists(
 function routesOfDialect({ models, name }: DialectDefinition, { list, one }: Lists): readonly Route[] {
   if (models?.path === undefined || models.path === MODELS_PATH) return [];
   return [
-    get(models.path, `The models, in the form of "${name}"`, list),
-    get(`${models.path}/*id`, `One model, in the form of "${name}"`, one),
+    get(models.path, `List models in the format "${name}"`, list),
+    get(`${models.path}/*id`, `Get a model in the format "${name}"`, one),
   ];
 }
 
 function findModel(rows: readonly ListedModel[], ctx: RouteContext): ListedModel {
   const row = rows.find(({ id }) => id === ctx.params['id']);
   if (row) return row;
-  throw new GatewayError('unsupported_model', 'There is no model of this name that this key may use.', {
-    param: 'model',
-  });
+  throw new GatewayError(
+    'unsupported_model',
+    'Model not found, or this key may not use it. GET /v1/models lists the models.',
+    {
+      param: 'model',
+    },
+  );
 }
 
 function providerModels(deps: ModelRouteDeps, provider: string, principal: Principal): readonly ListedModel[] {
   const { catalog } = deps;
   if (!catalog.has(provider))
-    throw new GatewayError(
-      'unsupported_provider',
-      `There is no provider of this name. Configured are: ${catalog.providers().join(', ')}.`,
-    );
+    throw new GatewayError('unsupported_provider', `Provider not found. Use one of ${catalog.providers().join(', ')}.`);
   return listModelsOf(catalog, provider, principal, deps.created);
 }

@@ -367,7 +367,7 @@ export class LiveGeneration {
       if (this.#former.size >= MAX_FORMER)
         throw new GatewayError(
           'overloaded',
-          `Calls of ${this.#former.size} former configurations still run. Reload again when some of them have ended.`,
+          `Calls of ${this.#former.size} previous configurations are still running. Reload again when some of them have ended.`,
         );
       const onClosed = (): void => {
         next.requests -= 1;

@@ -160,7 +160,7 @@ export function watchHandshakes(server: Server, log: Log): Handshakes {
       open.delete(nameOf(socket));
       // A wrong certificate is an error even if certificates are optional.
       if (!socket.authorized && Object.keys(socket.getPeerCertificate()).length > 0) {
-        log.debug({ ip: socket.remoteAddress, code: socket.authorizationError }, 'a client certificate was refused');
+        log.debug({ ip: socket.remoteAddress, code: socket.authorizationError }, 'client certificate rejected');
         socket.destroy();
       }
     });

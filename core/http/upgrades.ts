@@ -84,7 +84,7 @@ export class Upgrades {
     const { find, origins, trustProxy, authenticate } = this.#deps.rules();
     const { path, dialect, handler, keyProtocol } = find(pathOf(request));
     if (keyProtocol !== undefined) takeProtocolKey(request, keyProtocol);
-    if (!dialect && !handler) throw new GatewayError('unknown_url', `There is no websocket at ${path.slice(0, 200)}.`);
+    if (!dialect && !handler) throw new GatewayError('unknown_url', `${path.slice(0, 200)} is not a websocket.`);
     if (!handler) throw switchedOff();
     if (this.#deps.isDraining()) throw shuttingDown();
     const { origin } = request.headers;
@@ -112,7 +112,7 @@ export class Upgrades {
   #refuse(request: IncomingMessage, stream: Duplex, error: GatewayError): void {
     const { path, dialect } = this.#deps.rules().find(pathOf(request));
     const status = refuseUpgrade(request, stream, error, dialect);
-    this.#deps.log.info({ path: path.slice(0, 200), status, error: error.code }, 'websocket refused');
+    this.#deps.log.info({ path: path.slice(0, 200), status, error: error.code }, 'websocket rejected');
   }
 }
 
@@ -136,7 +136,7 @@ function memoryOf(memory: Memory, principal: Principal): CallerMemory {
 }
 
 function switchedOff(): GatewayError {
-  return new GatewayError('upgrade_required', 'This path takes no websocket here; send the request with POST.', {
+  return new GatewayError('upgrade_required', 'Websockets are disabled. Send the request with POST.', {
     headers: { upgrade: 'websocket' },
   });
 }

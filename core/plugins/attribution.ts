@@ -84,7 +84,7 @@ export function pluginError(place: string, error: unknown): GatewayError {
   if (isGatewayError(error)) return error;
   return new GatewayError(
     'internal_error',
-    'A plugin of the gateway failed on this request. The request id finds the reason in its log.',
+    'A plugin of the gateway failed on this request. Search the gateway’s log for the request id.',
     {
       cause: new Error(`${place}: ${reasonOf(error)}`, { cause: error }),
     },

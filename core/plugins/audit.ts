@@ -58,14 +58,14 @@ export function createAuditLog(parts: AuditParts): AuditLog {
         const { actor, action, subject } = change;
         log.error(
           { err: error, actor, action, subject },
-          'a change is missing in the audit log: the store did not take it',
+          'a change is missing in the audit log: the store rejected the entry',
         );
         throw isGatewayError(error) ? error : unavailable(error);
       }
       if (today === day) return;
       today = day;
       await forgetDays(store, dayOf(at - keepForMs - DAY_MS)).catch((error: unknown) =>
-        log.warn({ err: error }, 'old ids of the audit log could not be removed; the next day tries again'),
+        log.warn({ err: error }, 'old ids of the audit log could not be removed; retried on the next day'),
       );
     },
 
@@ -79,7 +79,7 @@ async function findEntries(store: AuditParts['store'], query: AuditQuery): Promi
   if (after !== undefined && !ID.test(after))
     throw new GatewayError(
       'invalid_request',
-      '"after" is no id of the audit log: take it from "next" of the page before.',
+      '"after" must be an id of the audit log, from "next" of the previous page.',
       {
         param: 'after',
       },
@@ -187,7 +187,7 @@ function idsOf(day: string): string {
 function unavailable(cause: unknown): GatewayError {
   return new GatewayError(
     'store_unavailable',
-    'The store does not answer, so the audit log lacks an entry for this change, which may have been made. Look at what it changed before you try again.',
+    'The store does not respond, so this change has no audit log entry and may have been made. Check the object before you try again.',
     { retryAfterMs: 1000, cause },
   );
 }

@@ -85,7 +85,7 @@ async function refuseUnfinished(store: Store): Promise<void> {
   if (!mark) return;
   throw new GatewayError(
     'store_unavailable',
-    `An import into this store began on ${mark.since} and has not ended: a part of what was exported is missing. Wait where it still runs; else throw the store away, and run "tollgate import" on a new, empty one.`,
+    `An import into this store began on ${mark.since} and has not ended, so data is missing. If it still runs, wait; otherwise delete the store and run "tollgate import" on a new, empty one.`,
   );
 }
 

@@ -221,7 +221,7 @@ export function runStep(step: Step, subject?: unknown): unknown {
 export function isSkipped(step: Step, call?: unknown): boolean {
   if (!isLeftAlone(step.counts, accountOf(call))) return false;
   if (step.failsOpen) return true;
-  throw blame(step, new Error('is left alone for a moment: its last calls did not end in time'));
+  throw blame(step, new Error('is skipped for a time, since its last calls timed out'));
 }
 
 /** Returns the paying account of a call, if the hook has a call. */

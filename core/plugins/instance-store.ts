@@ -120,7 +120,7 @@ export function createRecords<T>(store: Pick<InstanceStore, 'keyv' | 'sets'>, na
         if (now.member !== undefined) await remove(id, now.member).catch(() => undefined);
         return { version: now.version + 1, before: now.value, value };
       }
-      throw new GatewayError('conflict', 'Too many changes of this come at once. Try again in a moment.');
+      throw new GatewayError('conflict', 'Too many concurrent changes of this object. Try again in a moment.');
     },
 
     onChange: (listener) => void listeners.add(listener),
@@ -202,7 +202,7 @@ async function withStore<R>(operation: () => Promise<R>): Promise<R> {
 }
 
 function unavailable(cause: unknown): GatewayError {
-  return new GatewayError('store_unavailable', 'The store does not answer. Try again shortly.', {
+  return new GatewayError('store_unavailable', 'The store does not respond. Try again shortly.', {
     retryAfterMs: 1000,
     cause,
   });

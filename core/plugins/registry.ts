@@ -59,10 +59,7 @@ export async function setUpIsolated<T>(
     const without = leaveOut(loaded, error);
     if (!without) throw error;
     const [left] = without.leftOut.slice(-1);
-    log.error(
-      { plugin: left?.instance.name, err: error },
-      'a plugin cannot be set up and is left out: it is not required',
-    );
+    log.error({ plugin: left?.instance.name, err: error }, 'an optional plugin cannot be set up and is not loaded');
     return await setUpIsolated(without, log, setUp);
   }
 }
@@ -289,7 +286,7 @@ export class Registry {
 
 function refuseOperation(owner: string, what: string, operation: string, known: readonly string[]): never {
   const remedy = didYouMean(operation, known) ?? `Operations are: ${known.join(', ')}.`;
-  throw new PluginError(owner, `${what} the operation "${operation}", which nobody registered. ${remedy}`);
+  throw new PluginError(owner, `${what} the operation "${operation}", which is not registered. ${remedy}`);
 }
 
 function refuseBound(owner: string, option: string, what: string): never {
@@ -343,19 +340,20 @@ function assertRoute(owner: string, route: Route): void {
     (!METHODS.includes(method) && `has no method of ${METHODS.join(', ')}`) ||
     ((typeof path !== 'string' || !path.startsWith('/')) && 'needs a path that begins with /') ||
     (/(?<!\\)(?:[:*](?![\w"])|[()[\]+?!])/.test(String(path)) &&
-      'has a path that cannot be read: a parameter is :name, other signs have a \\ before them') ||
+      'has an invalid path: parameters are :name, other signs need a \\ before them') ||
     (typeof handler !== 'function' && 'has no handler function: handler(ctx) { … }') ||
     ((typeof summary !== 'string' || summary === '') && `has no summary: one line of what it does`) ||
     (!(auth === 'none' || (Array.isArray(auth) && auth.length > 0 && auth.every(isCredential))) &&
-      `says nothing about who may call it: auth: 'none', or a list of 'key' and 'token'`) ||
-    (role !== undefined && auth === 'none' && "has a role, and auth: 'none' lets everybody call it") ||
+      `has no auth: use auth: 'none', or a list of 'key' and 'token'`) ||
+    (role !== undefined && auth === 'none' && "has a role, but auth: 'none' lets everyone call it") ||
     (scope !== undefined &&
       role === undefined &&
       "has a scope without role: 'admin', so that every key could call it") ||
-    ((!isObject(responses) || Object.keys(responses).length === 0) &&
-      `says nothing about its responses: { 200: 'What it is.' }`) ||
-    (body !== undefined && !isObject(body) && "has a body schema that is no object: body: { type: 'object', … }") ||
-    (query !== undefined && !isObject(query) && "has a query schema that is no object: query: { type: 'object', … }");
+    ((!isObject(responses) || Object.keys(responses).length === 0) && `has no responses: { 200: 'What it is.' }`) ||
+    (body !== undefined && !isObject(body) && "has a body schema that is not an object: body: { type: 'object', … }") ||
+    (query !== undefined &&
+      !isObject(query) &&
+      "has a query schema that is not an object: query: { type: 'object', … }");
   if (wrong) throw new PluginError(owner, `${label} ${wrong}`);
 }
 
@@ -379,7 +377,7 @@ export function assertMembers(
 
 /** Validates a schema that a plugin registers. */
 export function assertSchema(owner: string, what: string, schema: unknown): void {
-  if (!isObject(schema)) throw new PluginError(owner, `${what} is no object, so it is no JSON schema`);
+  if (!isObject(schema)) throw new PluginError(owner, `${what} is not an object, so it is not a JSON schema`);
 }
 
 /** Returns the pattern of a route, independent of parameter names. */

@@ -4,7 +4,7 @@ import { CHAT_SHAPE } from './kit/chat-shape.ts';
 import { modelNamesSchema, readModelNames } from './kit/model-names.ts';
 
 const DESCRIPTION =
-  'A stream of server-sent events when `stream` is true, whatever `Accept` says. Fields beyond the listed ones are carried to the provider where it has them.';
+  'Returns server-sent events if `stream` is true; `Accept` is ignored. Other fields are passed on to providers that support them.';
 
 /**
  * Azure's paths below a deployment, which is the model. https://learn.microsoft.com/azure/ai-foundry/openai/reference

@@ -29,7 +29,7 @@ import { type EmbeddingRequest, type EmbeddingResponse, invalid } from '../forma
 import { modelNamesSchema, readModelNames } from './kit/model-names.ts';
 
 const DESCRIPTION =
-  'Google’s own format, in camelCase or snake_case. The model is all between `/models/` and the last colon: `provider/model`, an alias, or a name that one provider lists.';
+  'Google’s own format, in camelCase or snake_case. The model is the part between `/models/` and the last colon: `provider/model`, an alias, or a name that one provider lists.';
 
 const CONFIG_SCHEMA = {
   type: 'object',
@@ -43,16 +43,16 @@ const CONFIG_SCHEMA = {
 function routesOf(version: string): readonly DialectRoute[] {
   const base = `/${version}/models/*model\\:`;
   return [
-    { path: `${base}generateContent`, summary: 'A response in Gemini’s format', description: DESCRIPTION },
+    { path: `${base}generateContent`, summary: 'Response in Gemini’s format', description: DESCRIPTION },
     {
       path: base + STREAM_METHOD,
-      summary: 'A response in Gemini’s format, piece by piece',
-      description: `${DESCRIPTION} Server-sent events with \`alt=sse\`, else one JSON array.`,
+      summary: 'Streamed response in Gemini’s format',
+      description: `${DESCRIPTION} Returns server-sent events with \`alt=sse\`, otherwise one JSON array.`,
     },
     {
       path: `${base}countTokens`,
-      summary: 'The number of tokens of an input, in Gemini’s format',
-      description: 'Takes `contents`, or all of a request as `generateContentRequest`. Costs nothing.',
+      summary: 'Count input tokens in Gemini’s format',
+      description: 'Accepts `contents`, or a whole request as `generateContentRequest`. Free of charge.',
       action: 'count',
       request: COUNT_REQUEST,
       response: COUNT_RESPONSE,
@@ -191,11 +191,11 @@ function readEmbed(requests: readonly unknown[], path: string, isBatch: boolean)
     const place = isBatch ? `requests[${at}].` : '';
     const { model: own, content, ...rest } = readObject(request);
     if (typeof own === 'string' && plainModel(own) !== model)
-      throw invalid(`${place}model`, 'must be that of the path');
+      throw invalid(`${place}model`, 'must be the model in the path');
     const texts = readArray(readObject(content)['parts']).map((part, one) => {
       const text = isObject(part) ? part['text'] : undefined;
       if (typeof text === 'string' && text !== '') return text;
-      throw invalid(`${place}content.parts[${one}]`, 'must be a text that is not empty');
+      throw invalid(`${place}content.parts[${one}]`, 'must be a non-empty text');
     });
     return { text: texts.join('\n'), place, rest };
   });
@@ -204,7 +204,10 @@ function readEmbed(requests: readonly unknown[], path: string, isBatch: boolean)
   for (const { rest, place } of settings)
     for (const name of new Set([...Object.keys(rest), ...Object.keys(common)]))
       if (rest[name] !== common[name])
-        throw invalid(`${place}${name}`, 'must be the same in all requests of a batch; send those that differ apart');
+        throw invalid(
+          `${place}${name}`,
+          'must be the same in all requests of a batch; send the others in another batch',
+        );
   const { taskType, task_type = taskType, outputDimensionality, ...more } = common;
   const { output_dimensionality: dimensions = outputDimensionality, title } = more;
   return {
@@ -242,7 +245,7 @@ function readPageSize(text: string | undefined): number {
   if (text === undefined || text === '' || text === '0') return DEFAULT_PAGE;
   const size = parseJson(text);
   if (typeof size !== 'number' || !Number.isInteger(size) || size < 0)
-    throw invalid('pageSize', 'must be a whole number that is not negative');
+    throw invalid('pageSize', 'must be a whole number of at least 0');
   return Math.min(size, MAX_PAGE);
 }
 
@@ -250,7 +253,11 @@ function readPageSize(text: string | undefined): number {
 function readPageToken(models: readonly ListedModel[], token: string | undefined): number {
   if (token === undefined || token === '') return 0;
   const at = models.findIndex(({ id }) => tokenOf(id) === token);
-  if (at < 0) throw invalid('pageToken', 'is not the `nextPageToken` of a page of this list; begin again without it');
+  if (at < 0)
+    throw invalid(
+      'pageToken',
+      'must be the `nextPageToken` of a page of this list; remove it to start at the first page',
+    );
   return at + 1;
 }
 

@@ -34,9 +34,9 @@ const interactions: DialectDefinition<InteractionBody> = {
   response: INTERACTION,
   routes: PATHS.map((path) => ({
     path,
-    summary: 'An interaction in Google’s format; the model is `provider/model` or an alias',
+    summary: 'Interaction in Google’s format; the model is `provider/model` or an alias',
     description:
-      'A stream of server-sent events when `stream` is true. It is kept for what continues it, unless `store` is false.',
+      'Returns server-sent events if `stream` is true. The interaction is stored for requests that continue it; `store: false` disables this.',
   })),
   prefixes: PATHS,
   credentials: { headers: ['x-goog-api-key'], query: ['key'] },
@@ -94,11 +94,11 @@ class InteractionStore {
     const { stores, log } = this.#api;
     try {
       if (!(await stores.kept.set(caller.account, keyOf(caller, id), kept, this.#ttlMs)))
-        log.info({ account: caller.account }, 'an interaction is too large to be kept for those that continue it');
+        log.info({ account: caller.account }, 'interaction is too large to store; it cannot be continued');
     } catch (err) {
       // The interaction is complete and paid for, so the caller gets it. The next request reports that it is not
       // stored.
-      log.warn({ err }, 'an interaction could not be kept for those that continue it');
+      log.warn({ err }, 'interaction could not be stored; it cannot be continued');
     }
   };
 
@@ -119,7 +119,7 @@ function keyOf(caller: Principal, id: string): string {
 function notKept(id: string): GatewayError {
   return new GatewayError(
     'previous_response_not_found',
-    `Nothing${KEPT_ID.test(id) ? ` \`${id}\`` : ''} is kept here that this request could continue. Send all steps as \`input\`.`,
+    `Interaction${KEPT_ID.test(id) ? ` \`${id}\`` : ''} not found: it does not exist or has expired. Send all steps as \`input\`.`,
     { param: 'previous_interaction_id' },
   );
 }
@@ -127,7 +127,7 @@ function notKept(id: string): GatewayError {
 function storeIsOff(): GatewayError {
   return new GatewayError(
     'invalid_request',
-    '`previous_interaction_id` refers to an earlier interaction, and this gateway keeps none. Send all steps as `input`, with `store: false`; an operator who wants them kept sets `dialects: { interactions: { store: short } }`.',
+    '`previous_interaction_id` is not supported, since this gateway does not store interactions. Send all steps as `input`; operators can enable it with `dialects: { interactions: { store: short } }`.',
     { param: 'previous_interaction_id' },
   );
 }
@@ -135,7 +135,7 @@ function storeIsOff(): GatewayError {
 function notFound(): GatewayError {
   return new GatewayError(
     'not_found',
-    'No interaction with this id is kept for you. It may have been deleted, or be too old.',
+    'Interaction not found. It was deleted, has expired or belongs to another user.',
   );
 }
 
@@ -147,8 +147,8 @@ function addStoreRoutes(api: Pick<PluginApi, 'route'>, store: InteractionStore, 
     return kept;
   };
   api.route({
-    ...{ method: 'GET', path, auth: ['key'], summary: 'An interaction of the caller that is kept' },
-    description: 'Whole, as it was given; with `include_input=true` with all steps that led to it.',
+    ...{ method: 'GET', path, auth: ['key'], summary: 'Get a stored interaction of the caller' },
+    description: 'Returns the whole interaction; `include_input=true` adds all preceding steps.',
     query: {
       type: 'object',
       properties: {
@@ -160,7 +160,7 @@ function addStoreRoutes(api: Pick<PluginApi, 'route'>, store: InteractionStore, 
     async handler(ctx) {
       const query = new URLSearchParams(ctx.querystring);
       if (query.get('stream') === 'true')
-        throw new GatewayError('invalid_request', 'A kept interaction has ended and comes whole: leave `stream` out.', {
+        throw new GatewayError('invalid_request', 'A stored interaction cannot be streamed. Remove `stream`.', {
           param: 'stream',
         });
       const { interaction, input } = await find(ctx as RouteContext);
@@ -169,7 +169,7 @@ function addStoreRoutes(api: Pick<PluginApi, 'route'>, store: InteractionStore, 
   });
   api.route({
     ...{ method: 'DELETE', path, auth: ['key'], summary: 'Delete an interaction of the caller' },
-    responses: { 200: { description: 'It is deleted.', schema: { type: 'object' } } },
+    responses: { 200: { description: 'Deleted.', schema: { type: 'object' } } },
     async handler(ctx) {
       if (!(await store.remove(ctx.state.principal, ctx.params['id'] ?? ''))) throw notFound();
       ctx.body = {};
@@ -177,14 +177,14 @@ function addStoreRoutes(api: Pick<PluginApi, 'route'>, store: InteractionStore, 
   });
   api.route({
     ...{ method: 'POST', path: `${path}/cancel`, auth: ['key'] },
-    summary: 'Refused: no interaction here runs on its own',
-    description: 'Interactions with `background` are refused, and others end when their request is left.',
+    summary: 'Not supported: interactions do not run in the background',
+    description: 'Interactions with `background` are rejected. Others end when their request is closed.',
     responses: { 200: { description: 'Never.', schema: INTERACTION } },
     async handler(ctx) {
       await find(ctx as RouteContext);
       throw new GatewayError(
         'invalid_request',
-        'This interaction was not made with `background: true`, so it cannot be cancelled. To end one that runs, close its request.',
+        'Only interactions with `background: true` can be cancelled. Close the request to stop this one.',
       );
     },
   });

@@ -53,12 +53,12 @@ const messages: DialectDefinition<MessagesRequest> = {
       path: '/v1/messages',
       summary: 'Message in Anthropic’s format; the model is `provider/model` or an alias',
       description:
-        'A stream of server-sent events when `stream` is true. Fields and blocks beyond the listed ones are carried to providers that speak the format.',
+        'Returns server-sent events if `stream` is true. Other fields and blocks are passed on to providers with this format.',
     },
     {
       path: '/v1/messages/count_tokens',
-      summary: 'How many tokens the input of a message has',
-      description: 'Calls no model and costs nothing. Takes what a message takes; `max_tokens` may be left out.',
+      summary: 'Count the input tokens of a message',
+      description: 'Calls no model and is free of charge. Accepts the body of a message; `max_tokens` is optional.',
       action: 'count',
       request: COUNT_REQUEST,
       response: COUNT_RESPONSE,

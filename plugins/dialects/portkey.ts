@@ -57,13 +57,17 @@ function plain(name: string): string {
 function readWanted(headers: Headers, requested: string, aliases: Aliases): Wanted {
   for (const name of Object.keys(headers))
     if (OF_OPERATOR.test(name))
-      throw refusal(`\`${name}\` is not taken: addresses and credentials of vendors are set in this gateway.`, name);
+      throw refusal(
+        `\`${name}\` is not supported. Remove it; the operator configures addresses and credentials of vendors.`,
+        name,
+      );
   const config = headerOf(headers, 'x-portkey-config');
   const named = headerOf(headers, 'x-portkey-virtual-key') ?? headerOf(headers, 'x-portkey-provider');
   if (config === undefined) return targetOf(named, requested);
   if (!config.trim().startsWith('{')) return aliasOf(config.trim(), requested, aliases());
   const value = parseJson(config);
-  if (!isObject(value)) throw refusal('`x-portkey-config` is neither an id nor JSON.', 'x-portkey-config');
+  if (!isObject(value))
+    throw refusal('`x-portkey-config` must be the name of an alias or a JSON object.', 'x-portkey-config');
   return inlineOf(value, named, requested);
 }
 
@@ -78,7 +82,7 @@ function aliasOf(id: string, requested: string, aliases: readonly string[]): Wan
   if (aliases.includes(id)) return { ...own, model: id };
   if (aliases.includes(`${id}/*`)) return { ...own, model: `${id}/${plain(requested)}` };
   throw refusal(
-    `There is no alias "${id.slice(0, 80)}" for this config of Portkey. \`tollgate config import portkey\` makes one of the config, in a file of that name.`,
+    `Alias "${id.slice(0, 80)}" for this Portkey config not found. Create it with \`tollgate config import portkey\` from a file of that name.`,
     'x-portkey-config',
   );
 }
@@ -91,14 +95,14 @@ function inlineOf(given: JsonObject, named: string | undefined, requested: strin
   const only = targets.length === 1 ? snakeCase(readObject(targets[0])) : {};
   if (targets.length > 1 || (typeof mode === 'string' && mode !== 'single' && targets.length !== 1))
     throw refusal(
-      `A config with the strategy "${String(mode ?? 'single').slice(0, 40)}" is not taken from a header. Make it an alias: \`tollgate config import portkey\` reads it.`,
+      `Strategy "${String(mode ?? 'single').slice(0, 40)}" is not supported in a header. Create an alias with \`tollgate config import portkey\`.`,
       'x-portkey-config',
     );
   const all = { ...config, ...only };
   const unknown = Object.keys(all).find((field) => !READ.has(field));
   if (unknown !== undefined)
     throw refusal(
-      `\`${unknown.slice(0, 60)}\` of \`x-portkey-config\` is not taken from a header: it is set in this gateway.`,
+      `\`${unknown.slice(0, 60)}\` of \`x-portkey-config\` is not supported in a header. Remove it; the operator configures it.`,
       'x-portkey-config',
     );
   const override = readOverride(readObject(all['override_params']));
@@ -127,7 +131,7 @@ function readOverride(given: JsonObject): JsonObject {
       typeof value === 'number' && least !== undefined && most !== undefined && value >= least && value <= most;
     if (!fits || !isWhole)
       throw refusal(
-        `\`override_params.${name.slice(0, 60)}\` of \`x-portkey-config\` is not taken, or not in its range; say it in the body.`,
+        `\`override_params.${name.slice(0, 60)}\` of \`x-portkey-config\` is not supported or out of range. Set it in the body.`,
         'x-portkey-config',
       );
   }
@@ -155,7 +159,7 @@ function portkeyDialect(aliases: Aliases): DialectDefinition<ChatRequest> {
         path: '/portkey/v1/chat/completions',
         summary: 'Chat completion for clients of Portkey',
         description:
-          'OpenAI’s format. `x-portkey-virtual-key`, `x-portkey-provider` and `x-portkey-config` say where it goes.',
+          'OpenAI’s format. `x-portkey-virtual-key`, `x-portkey-provider` and `x-portkey-config` select the target.',
       },
     ],
     prefixes: ['/portkey'],

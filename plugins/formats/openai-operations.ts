@@ -39,9 +39,13 @@ type Vendor = Pick<
 
 function pathOf({ path, without }: Vendor, operation: string, model: string): string {
   if (without?.some((each) => each === operation))
-    throw new GatewayError('unsupported_model', `The provider of this model has no \`${operation}\`.`, {
-      param: 'model',
-    });
+    throw new GatewayError(
+      'unsupported_model',
+      `The provider of this model does not support \`${operation}\`. Use another model.`,
+      {
+        param: 'model',
+      },
+    );
   return path?.(operation, model) ?? `/${operation}`;
 }
 
@@ -63,7 +67,7 @@ export function offerOperations(api: Pick<ApiOfKind['provider'], 'offer'>, endpo
  * https://platform.openai.com/docs/guides/realtime-mcp
  */
 const REALTIME_EFFECTS: ProviderEffects = Object.freeze({
-  audio: [{ does: 'model', at: 'input.transcription.model', note: 'writes down what is said' }],
+  audio: [{ does: 'model', at: 'input.transcription.model', note: 'transcribes speech' }],
   item: [{ does: 'tool', at: 'type', values: /^mcp_/, name: 'mcp' }],
   prompt: [{ does: 'stores', note: 'a prompt of the operator’s account' }],
   tools: [{ does: 'tool', at: '[].type', values: /^(?!function$)/ }],
@@ -115,7 +119,7 @@ function sentOf(
 function bodyOf(body: unknown, vendor: Vendor, list: string): JsonObject {
   const failure = failureIn(body, vendor.errors);
   if (failure) throw new StreamFailure(failure);
-  if (!isObject(body) || !Array.isArray(body[list])) throw wrong(`answered without \`${list}\``);
+  if (!isObject(body) || !Array.isArray(body[list])) throw wrong(`returned a response without \`${list}\``);
   return withCost(body, vendor);
 }
 
@@ -144,7 +148,7 @@ export function moderationsCodec(vendor: Vendor): JsonCodec<ModerationRequest, M
       const body = bodyOf(value, vendor, 'results');
       const results = readArray(body['results']).map((row) => {
         const { flagged, categories, category_scores: scores, ...rest } = readObject(row);
-        if (!isObject(categories) || !isObject(scores)) throw wrong('answered with a result that has no categories');
+        if (!isObject(categories) || !isObject(scores)) throw wrong('returned a result without categories');
         const own = categories as Readonly<Record<string, boolean>>;
         // Mistral does not return `flagged`.
         const isFlagged = typeof flagged === 'boolean' ? flagged : Object.values(own).includes(true);
@@ -193,7 +197,7 @@ export function rerankCodec(vendor: Vendor): JsonCodec<RerankRequest, RerankResp
         const { index, relevance_score: score } = readObject(row);
         const document = typeof index === 'number' ? input.documents[index] : undefined;
         if (typeof index !== 'number' || document === undefined || seen.has(index) || typeof score !== 'number')
-          throw wrong('answered with a result that is no document of the request');
+          throw wrong('returned a result for a document that is not in the request');
         seen.add(index);
         return {
           ...{ index, relevance_score: score },
@@ -252,9 +256,13 @@ function soundFields(input: TranscriptionRequest, taken: readonly string[], mode
 function plainSound(input: TranscriptionRequest, taken: readonly string[]) {
   const { task: _, file: __, response_format: format, timestamp_granularities, stream, ...rest } = input;
   if (format === 'diarized_json')
-    throw new GatewayError('invalid_request', 'The provider of this model has no `diarized_json`.', {
-      param: 'response_format',
-    });
+    throw new GatewayError(
+      'invalid_request',
+      'The provider of this model does not support `diarized_json`. Use another format.',
+      {
+        param: 'response_format',
+      },
+    );
   const { include = [], ...others } = rest;
   const { body, dropped } = sentOf(others, taken);
   const granularities = timestamp_granularities?.length ? timestamp_granularities : ['segment'];
@@ -291,7 +299,7 @@ export function transcriptionCodec(vendor: Vendor): TranscriptionOffer['codec'] 
     response(value) {
       const failure = failureIn(value, vendor.errors);
       if (failure) throw new StreamFailure(failure);
-      if (!isObject(value) || typeof value['text'] !== 'string') throw wrong('answered without `text`');
+      if (!isObject(value) || typeof value['text'] !== 'string') throw wrong('returned a response without `text`');
       const { duration, usage } = value;
       if (leastSeconds === undefined || typeof duration !== 'number' || usage !== undefined)
         return withCost(value, vendor);
@@ -308,7 +316,9 @@ const IMAGE_FIELDS = Object.freeze([
 /** Images to edit as data URLs. Source: https://docs.x.ai/developers/model-capabilities/images/editing */
 function jsonImages(files: readonly FormFile[], mask: unknown): JsonObject {
   if (mask !== undefined)
-    throw new GatewayError('invalid_request', 'The provider of this model takes no `mask`.', { param: 'mask' });
+    throw new GatewayError('invalid_request', 'The provider of this model does not support `mask`. Remove it.', {
+      param: 'mask',
+    });
   const [image, ...more] = files.map(({ contentType, bytes }) => ({
     type: 'image_url',
     url: `data:${contentType};base64,${Buffer.from(bytes).toString('base64')}`,
@@ -337,7 +347,7 @@ export function imagesCodec(vendor: Vendor): ImageOffer['codec'] {
       const body = bodyOf(value, vendor, 'data');
       const data = readArray(body['data']);
       if (data.length === 0 || !data.every((each) => isObject(each) && (each['b64_json'] ?? each['url'])))
-        throw wrong('answered without an image');
+        throw wrong('returned no image');
       return { ...body, created: readCount(body['created']) ?? created };
     },
   };

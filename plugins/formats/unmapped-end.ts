@@ -43,6 +43,6 @@ export function unmappedEnd(reason: string, isDelivered: boolean, callArguments:
 export function brokenOff(reason: string): StreamFailure {
   return new StreamFailure({
     class: 'broken_off',
-    message: `The model broke off its response (${reason.slice(0, 40)}).`,
+    message: `The model stopped before the end of its response (${reason.slice(0, 40)}).`,
   });
 }

@@ -8,13 +8,13 @@ function readVerdict(body: unknown, count: number): Verdict {
     const { action, texts, index } = body;
     if (action === 'pass') return { action };
     if (action === 'block')
-      return { action, what: 'what its service refuses', ...(typeof index === 'number' && { index }) };
+      return { action, what: 'content that its service rejects', ...(typeof index === 'number' && { index }) };
     if (action === 'replace' && Array.isArray(texts) && texts.length === count) {
       const all: readonly unknown[] = texts;
       if (all.every((text): text is string => typeof text === 'string')) return { action, texts: all };
     }
   }
-  throw new TypeError(`the service sent no verdict: {"action":"pass"}, "block", or "replace" with ${count} texts`);
+  throw new TypeError(`the service returned no verdict: {"action":"pass"}, "block", or "replace" with ${count} texts`);
 }
 
 /** Sends the texts of requests and responses to a service, which lets them pass, rejects them or replaces them. */
@@ -27,14 +27,14 @@ export default definePlugin({
     required: ['url'],
     additionalProperties: false,
     properties: {
-      url: { type: 'string', format: 'url', description: 'Where the texts are sent, by POST.' },
+      url: { type: 'string', format: 'url', description: 'URL that receives the texts by POST.' },
       ...SERVICE,
       window: {
         type: 'integer',
         minimum: 1,
         maximum: 100_000,
         default: 1000,
-        description: 'How many characters of a stream are held back and sent at a time.',
+        description: 'Number of characters of a stream that are buffered and sent at a time.',
       },
       sides: SIDES,
     },

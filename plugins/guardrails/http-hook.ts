@@ -34,12 +34,12 @@ function readVerdict(body: unknown, instance: string, field?: string): Replaceme
     if (action === 'refuse' && isRefusal(code) && (message === undefined || typeof message === 'string'))
       throw new GatewayError(
         code,
-        message?.slice(0, MAX_MESSAGE) ?? `The policy "${instance}" of this gateway does not let this call pass.`,
+        message?.slice(0, MAX_MESSAGE) ?? `The policy "${instance}" of this gateway rejected this call.`,
         { refusedBy: instance },
       );
   }
   const forms = field === undefined ? '' : `, {"action":"replace","${field}":…}`;
-  throw new TypeError(`the service sent no verdict: {"action":"pass"}${forms} or {"action":"refuse"}`);
+  throw new TypeError(`the service returned no verdict: {"action":"pass"}${forms} or {"action":"refuse"}`);
 }
 
 /** Returns true for error codes with a status below 500: a failure of the service is not a rejection. */
@@ -117,7 +117,7 @@ export default definePlugin({
     required: ['url'],
     additionalProperties: false,
     properties: {
-      url: { type: 'string', format: 'url', description: 'Where hooks are sent, by POST.' },
+      url: { type: 'string', format: 'url', description: 'URL that receives the hooks by POST.' },
       ...SERVICE,
       hooks: {
         type: 'array',
@@ -126,14 +126,14 @@ export default definePlugin({
         items: { enum: ['admit', 'prepare', 'receive', 'error', 'finish'] },
         default: ['prepare', 'receive'],
         description:
-          'What is sent: that a call comes (`admit`), its request before it goes to a provider (`prepare`), its response, of a stream piece by piece (`receive`), its error (`error`), what came of it (`finish`).',
+          'Hooks to send: start of a call (`admit`), request before it is sent to a provider (`prepare`), response or pieces of a stream (`receive`), error (`error`), result (`finish`).',
       },
       window: {
         type: 'integer',
         minimum: 1,
         maximum: 1_000_000,
         default: 1000,
-        description: 'How many characters of a stream are held back and sent at a time.',
+        description: 'Number of characters of a stream that are buffered and sent at a time.',
       },
     },
   },
@@ -144,7 +144,7 @@ export default definePlugin({
       if (JSON.stringify(content).length > most)
         throw new GatewayError(
           'request_too_large',
-          `The policy "${api.instance}" of this gateway sends at most ${most} characters of a call to its service.`,
+          `The call exceeds the limit of ${most} characters of the policy "${api.instance}" of this gateway. Send less text.`,
           { refusedBy: api.instance },
         );
       return await requestVerdict(

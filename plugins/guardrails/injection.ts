@@ -25,10 +25,10 @@ const LEAVE =
 const TELL =
   '(?:reveal|show|print|repeat|output|display|tell|give|write|leak|expose|dump|recite|return|say|list|quote|copy|paste|spell|translate|convert|summari[sz]e|paraphrase|explain|describe|state|provide|share|disclose|what (?:are|is|were|was))';
 
-const LEAVES = 'an order to leave its instructions';
-const WANTS = 'a question for its instructions';
-const PART = 'a part without rules for the model';
-const VOICE = 'orders in the voice of the system';
+const LEAVES = 'an instruction to ignore its instructions';
+const WANTS = 'a request for its instructions';
+const PART = 'a role without rules for the model';
+const VOICE = 'instructions in the name of the system';
 
 /** Signs in texts that drop an instruction, request one, or give one in another's name. */
 const SIGNS: readonly Sign[] = Object.freeze([
@@ -93,7 +93,7 @@ const SIGNS: readonly Sign[] = Object.freeze([
       /\b(?:your|the|here are|follow|these are|i have|with|following) (?:my |the |your )?(?:new|updated|real|actual|true|revised) (?:and \S{1,40} )?(?:instructions?|directives?|rules?|orders?|objective|prompt|goal|role)\b(?:\s(?:is|are|below|now|for you)\b|[ ]?:)|\bnew (?:instructions?|directives?|orders?)[ ]?[:=-]/,
   },
   {
-    what: 'a new part for the model',
+    what: 'a new role for the model',
     needs: /from (?:now|here) on|for the rest|starting now|henceforth|pretend|imagine|act as if|suppose|assume/,
     pattern:
       /\b(?:from (?:now|here) on|for the rest of (?:this|our) (?:conversation|chat)|starting now|henceforth)\b[^.!?]{0,30}\b(?:you(?:'re| are| will| must| shall| have to)?|act|ignore|respond|answer|reply|pretend)\b|\b(?:pretend|imagine|act as if|suppose|assume)\s(?:that\s)?(?:you\s)?(?:(?:have|had)\s|to have\s)?(?:no|never|forgot(?:ten)?|are not bound|are free|were not)\b[^.!?]{0,40}\b(?:rules?|instructions?|guidelines|restrictions|limits|limitations|ethics|filters|programming|training)/,
@@ -167,13 +167,13 @@ export default definePlugin({
         items: { enum: ['system', 'developer', 'user', 'assistant', 'tool'] },
         default: ['user', 'tool'],
         description:
-          'Whose messages of a request are looked at. What is in no message, such as descriptions of tools, always is.',
+          'Roles whose messages are checked. Text outside messages, such as descriptions of tools, is always checked.',
       },
       maxSize: {
         type: ['string', 'integer'],
         format: 'size',
         default: '2mb',
-        description: 'The most text of a request that is looked at; more is refused.',
+        description: 'Maximum text of a request; longer requests are rejected.',
       },
       sides: { ...SIDES, default: ['request'] },
     },
@@ -204,7 +204,7 @@ export default definePlugin({
       if (size > most)
         throw new GatewayError(
           'request_too_large',
-          `The policy "${api.instance}" of this gateway looks at at most ${most} characters of a request.`,
+          `The request exceeds the limit of ${most} characters of the policy "${api.instance}" of this gateway. Send less text.`,
           { refusedBy: api.instance },
         );
       for (const [path, text] of said) {

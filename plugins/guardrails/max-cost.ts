@@ -44,19 +44,19 @@ export default definePlugin({
       usd: {
         type: ['string', 'number'],
         format: 'money',
-        description: 'The most that one call may cost, in US dollars.',
+        description: 'Maximum cost of one call, in US dollars.',
       },
       unknown: {
         enum: ['refuse', 'allow'],
         default: 'refuse',
-        description: 'What becomes of calls to models whose price is not known.',
+        description: 'Handling of calls to models with an unknown price.',
       },
       leastOutput: {
         type: 'integer',
         minimum: 1,
         default: 256,
         description:
-          'The fewest tokens to which the output of a chat is limited; a chat that may not write as many is refused.',
+          'Lowest output limit that is set for a chat, in tokens. Chats that would need a lower one are rejected.',
       },
     },
   },
@@ -65,7 +65,7 @@ export default definePlugin({
     const refuse = (call: Call, what: string, remedy: string): GatewayError =>
       new GatewayError(
         'invalid_request',
-        `${what} The policy "${api.instance}" of this gateway lets one call cost ${formatUsd(most)} USD. ${remedy}`,
+        `${what} The policy "${api.instance}" of this gateway allows ${formatUsd(most)} USD per call. ${remedy}`,
         {
           refusedBy: api.instance,
           param: call.operation === 'chat' ? 'max_tokens' : 'model',
@@ -75,7 +75,7 @@ export default definePlugin({
       const { cost } = api.books.estimate(call);
       if (cost === undefined) {
         if (unknown === 'allow') return;
-        throw refuse(call, 'It is not known what this model costs.', 'Choose another model.');
+        throw refuse(call, 'The price of this model is unknown.', 'Use another model.');
       }
       if (cost <= most) return;
       const tokens = outputFor(api, call, most);
@@ -84,8 +84,7 @@ export default definePlugin({
         call.headers.set('x-tollgate-max-tokens', String(tokens));
         return;
       }
-      const remedy =
-        tokens > 0 ? `Ask for at most ${tokens} tokens of output.` : 'Send less, or choose a model that costs less.';
+      const remedy = tokens > 0 ? `Limit the output to ${tokens} tokens.` : 'Send less text or use a cheaper model.';
       throw refuse(call, `This call may cost ${formatUsd(cost)} USD.`, remedy);
     });
   },

@@ -24,7 +24,7 @@ function compile(schema: object): ValidateFunction {
   } catch (error) {
     throw new OptionError(
       '/schema',
-      `is no JSON schema: ${(error as Error).message}`,
+      `is not a valid JSON Schema: ${(error as Error).message}`,
       'Write a JSON Schema, draft 2020-12.',
     );
   }
@@ -51,13 +51,13 @@ export default definePlugin({
       schema: {
         type: 'object',
         additionalProperties: true,
-        description: 'The JSON Schema (draft 2020-12) that the content of each response has to fit.',
+        description: 'JSON Schema (draft 2020-12) for the content of each response.',
       },
       maxSize: {
         type: ['string', 'integer'],
         format: 'size',
         default: '1mb',
-        description: 'The largest content that is taken.',
+        description: 'Maximum size of the content.',
       },
     },
   },
@@ -68,7 +68,7 @@ export default definePlugin({
     const refuse = (what: string): GatewayError =>
       new GatewayError(
         'provider_invalid_response',
-        `The response of the model does not fit the schema of the policy "${api.instance}" of this gateway: ${what}. Try again, or show the model the schema.`,
+        `The response does not match the schema of the policy "${api.instance}" of this gateway: ${what}. Try again, or add the schema to the prompt.`,
         { refusedBy: api.instance },
       );
     const check = (content: string | null): void => {

@@ -65,40 +65,40 @@ export default definePlugin({
     required: ['model'],
     additionalProperties: false,
     properties: {
-      model: { type: 'string', format: 'model', description: 'Which model judges: an alias, or `provider/model`.' },
+      model: { type: 'string', format: 'model', description: 'Model that judges: an alias or `provider/model`.' },
       allowed: {
         type: 'array',
         minItems: 1,
         maxItems: 100,
         items: { type: 'string', minLength: 1, maxLength: 500 },
-        description: 'What texts may be about, in words for the model; everything else is refused.',
+        description: 'Allowed topics, described for the model. All other topics are rejected.',
       },
       denied: {
         type: 'array',
         minItems: 1,
         maxItems: 100,
         items: { type: 'string', minLength: 1, maxLength: 500 },
-        description: 'What texts may not be about, in words for the model.',
+        description: 'Denied topics, described for the model.',
       },
       maxTokens: {
         type: 'integer',
         minimum: 16,
         maximum: 100_000,
         default: 1000,
-        description: 'The most that the judge may write; one that reasons needs more than its verdict.',
+        description: 'Maximum output tokens of the judging model. Reasoning models need more than the verdict.',
       },
       window: {
         type: 'integer',
         minimum: 200,
         maximum: 100_000,
         default: 4000,
-        description: 'How many characters of a stream are held back and judged at a time.',
+        description: 'Number of characters of a stream that are buffered and judged at a time.',
       },
       maxSize: {
         type: ['string', 'integer'],
         format: 'size',
         default: '256kb',
-        description: 'The most text that is judged at once; more is refused.',
+        description: 'Maximum text per judgement; longer texts are rejected.',
       },
       sides: { ...SIDES, default: ['request'] },
     },
@@ -124,19 +124,18 @@ export default definePlugin({
         );
         verdict = readResponse(response);
       } catch (error) {
-        api.log.warn({ call: call.id, err: error }, 'the model of a guardrail gave no verdict');
+        api.log.warn({ call: call.id, err: error }, 'the model of a guardrail returned no verdict');
       }
       if (verdict === undefined)
         throw new GatewayError(
           'provider_unavailable',
-          `The model of the policy "${api.instance}" of this gateway gives no verdict, without which nothing passes. Try again.`,
+          `The model of the policy "${api.instance}" of this gateway returned no verdict, so the call was rejected. Try again.`,
           { refusedBy: api.instance },
         );
-      return verdict === 'deny' ? { action: 'block', what: 'a topic that is not allowed here' } : { action: 'pass' };
+      return verdict === 'deny' ? { action: 'block', what: 'a topic that is not allowed' } : { action: 'pass' };
     };
     // Batch lines are checked like token counts, and there may be 50,000.
-    if (!sides.includes('response'))
-      refuseBatches(api, undefined, 'asks a model about each request, and not about those of a batch');
+    if (!sides.includes('response')) refuseBatches(api, undefined, 'cannot judge the requests of a batch');
     judgeTexts(api, { sides, window, maxSize: parseSize(maxSize), isMeant, judge });
   },
 });
@@ -148,5 +147,5 @@ function isMeant({ role }: JudgedText): boolean {
 
 function topicsOf({ allowed = [], denied = [] }: Partial<Topics>): Topics {
   if (allowed.length + denied.length > 0) return { allowed, denied };
-  throw new OptionError('', 'names no topics', 'Write "allowed", "denied" or both.');
+  throw new OptionError('', 'has no topics', 'Set "allowed", "denied" or both.');
 }

@@ -29,8 +29,8 @@ function addWord(root: Letters, word: string, path: string): number {
   if (plain.length === 0 || plain.includes('*'))
     throw new OptionError(
       path,
-      'is no word',
-      'Write a word or some in a row; a `*` may stand at the end, for any letters.',
+      'is not a word or phrase',
+      'Use a word or phrase; a `*` at the end matches any letters.',
     );
   let at = root;
   for (const letter of plain.map(plainLetter)) {
@@ -124,14 +124,14 @@ export default definePlugin({
         minItems: 1,
         maxItems: 5000,
         items: { type: 'string', minLength: 1, maxLength: 200 },
-        description: 'Words, or some in a row, in any case; a `*` at the end stands for any letters.',
+        description: 'Words or phrases, case-insensitive; a `*` at the end matches any letters.',
       },
       action: {
         enum: ['mask', 'block'],
         default: 'block',
-        description: 'What becomes of them: `mask` writes `with` in their place, `block` refuses the call.',
+        description: 'Action on a match: `mask` replaces it with the text of `with`, `block` rejects the call.',
       },
-      with: { type: 'string', maxLength: 100, default: '***', description: 'What stands in their place.' },
+      with: { type: 'string', maxLength: 100, default: '***', description: 'Replacement text.' },
       sides: SIDES,
     },
   },
@@ -140,7 +140,7 @@ export default definePlugin({
     const transform = textTransform({
       ...searchWords(words),
       replace(_text, place) {
-        if (action === 'block') throw refusal(api.instance, 'a word that is not allowed here', place);
+        if (action === 'block') throw refusal(api.instance, 'a word that is not allowed', place);
         return mask;
       },
     });

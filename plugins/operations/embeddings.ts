@@ -147,7 +147,7 @@ function addCohereRoute(api: PluginApi): void {
   api.route({
     ...{ method: 'POST', path: '/v2/embed', auth: ['key'], isIdempotent: true, body: COHERE_REQUEST },
     summary: 'Embeddings in Cohere’s format; the model is `provider/model` or an alias',
-    description: 'Of texts, as numbers.',
+    description: 'Embeds texts and returns numbers.',
     responses: { 200: { description: 'One embedding for each text.', schema: COHERE_RESPONSE } },
     async handler(context) {
       const ctx = context as RouteContext<JsonObject & { readonly model: string; readonly texts: readonly string[] }>;

@@ -36,7 +36,7 @@ const PROPERTIES = Object.freeze({
   n: nullable('integer', { minimum: 1, maximum: 10 }),
   size: nullable('string', {
     pattern: '^(?:auto|[1-9]\\d{1,4}x[1-9]\\d{1,4})$',
-    description: '`auto`, or as `1024x1024`.',
+    description: '`auto`, or a size such as `1024x1024`.',
   }),
   ...{ quality: word, background: word, output_format: word, moderation: word, style: word, input_fidelity: word },
   output_compression: nullable('integer', { minimum: 0, maximum: 100 }),
@@ -89,8 +89,8 @@ const RESPONSE: Schema & { readonly $id: string } = Object.freeze({
   },
 });
 
-const DESCRIPTION = 'Events with `stream`, with `partial_images` on the way.';
-const MADE = { description: 'The images, in base64 or by address.', schema: RESPONSE };
+const DESCRIPTION = 'Returns events if `stream` is true; `partial_images` adds previews.';
+const MADE = { description: 'Images in base64 or by URL.', schema: RESPONSE };
 
 /** Images generated or edited by a prompt, in OpenAI's shape. */
 export default definePlugin({
@@ -109,7 +109,7 @@ export default definePlugin({
         isObject(value) && (isObject(value['json']) || typeof value['events'] === 'object'),
     });
     addModelRoutes(api, {
-      ...{ operation: 'images', path: 'images/generations', summary: 'Images by words', body: REQUEST },
+      ...{ operation: 'images', path: 'images/generations', summary: 'Image generation', body: REQUEST },
       ...{ description: DESCRIPTION, response: MADE, write: sendImages },
     });
     addEdits(api);
@@ -125,8 +125,8 @@ function addEdits(api: PluginApi): void {
   const form = { maxFileBytes: MAX_FILE_BYTES, maxFiles: MAX_FILES, readsWhole: true };
   const add = (path: string, by: string): void =>
     api.route({
-      ...{ method: 'POST', path, summary: `Images changed by words; ${by}`, auth: ['key'], body: FORM, form },
-      description: `A form with one or more files \`image\`, and perhaps a \`mask\`. ${DESCRIPTION}`,
+      ...{ method: 'POST', path, summary: `Image editing; ${by}`, auth: ['key'], body: FORM, form },
+      description: `Accepts a form with one or more files \`image\` and an optional \`mask\`. ${DESCRIPTION}`,
       responses: { 200: MADE },
       async handler(context) {
         const ctx = context as RouteContext;
@@ -151,7 +151,7 @@ function readForm({ state }: RouteContext): ImageRequest {
   if (images.length === 0 || images.some(({ bytes }) => bytes === 0)) throw missingFile('image');
   const other = files.find((each) => each !== mask && !images.includes(each));
   if (other)
-    throw new GatewayError('invalid_request', 'The form has a file that is neither `image` nor `mask`.', {
+    throw new GatewayError('invalid_request', 'The form may contain only the files `image` and `mask`.', {
       param: other.field.slice(0, 64),
     });
   return { ...Object.fromEntries(fields), images, ...(mask && { mask }) } as ImageRequest;
@@ -194,8 +194,7 @@ async function make(attempt: Attempt<'images'>): Promise<ImageResponse> {
       yield event;
       if (isWhole && usage !== undefined) break;
     }
-    if (made === 0)
-      throw new StreamFailure({ class: 'upstream_error', message: 'The provider ended without an image.' });
+    if (made === 0) throw new StreamFailure({ class: 'upstream_error', message: 'The provider returned no image.' });
   };
   return { events: whileStreaming(watched(), () => made > 0 && bill(usage, made)) };
 }

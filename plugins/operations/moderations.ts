@@ -20,7 +20,7 @@ const REQUEST: Schema & { readonly $id: string } = Object.freeze({
   type: 'object',
   required: ['input'],
   properties: {
-    model: { type: 'string', minLength: 1, maxLength: 256, description: `\`${DEFAULT_MODEL}\` unless set.` },
+    model: { type: 'string', minLength: 1, maxLength: 256, description: `Default: \`${DEFAULT_MODEL}\`.` },
     input: {
       type: ['string', 'array'],
       minItems: 1,
@@ -83,7 +83,7 @@ export default definePlugin({
     });
     addModelRoutes(api, {
       ...{ operation: 'moderations', path: 'moderations', summary: 'Moderation of texts and images', body: REQUEST },
-      description: 'The categories are those of the model.',
+      description: 'The model defines the categories.',
       response: { description: 'One result for each text, or one for all parts together.', schema: RESPONSE },
       read: (body) => ({ ...body, model: body.model || DEFAULT_MODEL }),
     });

@@ -45,7 +45,7 @@ const RESPONSE: Schema & { readonly $id: string } = Object.freeze({
         properties: {
           index: { type: 'integer' },
           relevance_score: { type: 'number' },
-          document: { type: 'object', description: 'Where `return_documents` asks for it.' },
+          document: { type: 'object', description: 'Present if `return_documents` is true.' },
         },
       },
     },
@@ -80,8 +80,8 @@ export default definePlugin({
     });
     addModelRoutes(api, {
       ...{ operation: 'rerank', path: 'rerank', also: ['/v2/rerank'], body: REQUEST },
-      summary: 'Documents in the order of how well they answer a query',
-      response: { description: 'The best documents first.', schema: RESPONSE },
+      summary: 'Rank documents by their relevance to a query',
+      response: { description: 'Documents, most relevant first.', schema: RESPONSE },
       async write(ctx, response) {
         // Cohere's own response always has it, and clients of its v2 require it.
         ctx.body = ctx.path === '/v2/rerank' ? { meta: { api_version: { version: '2' } }, ...response } : response;

@@ -101,7 +101,7 @@ function addRoutes(api: PluginApi): void {
       ...{ method: 'POST', path, auth: ['key'], body: FORM, form: { maxFileBytes: MAX_FILE_BYTES, readsWhole: true } },
       summary: `${task === 'translate' ? 'Speech as English text' : 'Speech as text'}; ${by}`,
       description:
-        'A form with `file`, 25 MB at most. `text`, `srt` and `vtt` are text, others JSON; events with `stream`.',
+        'Accepts a form with `file` (at most 25 MB). Returns text for `text`, `srt` and `vtt`, JSON for other formats, and events with `stream`.',
       responses: { 200: { description: 'The text.', schema: RESPONSE } },
       async handler(context) {
         const ctx = context as RouteContext;
@@ -209,11 +209,11 @@ function subtitles(body: JsonObject, format: 'srt' | 'vtt'): string {
   const rows = readArray(body['segments']).map((segment, at) => {
     const { start, end, text } = readObject(segment);
     if (typeof start !== 'number' || typeof end !== 'number' || typeof text !== 'string')
-      throw wrong('sent a piece without its times');
+      throw wrong('returned a segment without times');
     const times = `${timeOf(start, format)} --> ${timeOf(end, format)}`;
     return `${format === 'srt' ? `${at + 1}\n` : ''}${times}\n${text.trim().replaceAll('-->', '->')}\n\n`;
   });
-  if (rows.length === 0 && readString(body['text'])) throw wrong('told no times, which subtitles need');
+  if (rows.length === 0 && readString(body['text'])) throw wrong('returned no times, which subtitles need');
   return `${format === 'vtt' ? 'WEBVTT\n\n' : ''}${rows.join('')}`;
 }
 

@@ -10,7 +10,7 @@ import {
 } from '../../contract/index.ts';
 import { CALL_FIELDS, type CallFieldType, type CallSummary, describeHooks, logFields, summaryOf } from './kit/index.ts';
 
-/** What core leaves in the Koa context of a request. */
+/** Koa context state that core sets for a request. */
 interface RequestState {
   readonly requestId: string;
   readonly ip?: string;
@@ -22,7 +22,10 @@ interface RequestState {
   readonly outcomes?: readonly { readonly call: Call; readonly outcome: Outcome }[];
 }
 
-/** One line per request, after its last byte: named fields only, never a body, a header or a credential. */
+/**
+ * Writes one log line per request, after its last byte. Lines have named fields only, never a body, a header or a
+ * credential.
+ */
 export default definePlugin({
   name: 'access-log',
   kind: 'policy',
@@ -40,7 +43,7 @@ export default definePlugin({
       if (!config.health && state.isProbe) return next();
       const started = performance.now();
       let isHandled = false;
-      // The line waits for both: the handler (a stream's outcome) and the socket (the last byte).
+      // The line waits for both events: the end of the handler (a stream's outcome) and of the socket (the last byte).
       const write = (): void => {
         if (isHandled && ctx.res.closed) logFields(api.log, fieldsOf(ctx, performance.now() - started), 'request');
       };
@@ -57,10 +60,10 @@ export default definePlugin({
 
 type Context = Parameters<Parameters<PluginApi['use']>[0]>[0];
 
-/** The longest text of a field, which a caller may have written: a model's name, an error about it. */
+/** Maximum length of a field that a caller may have written, such as a model name or an error about it. */
 const MAX_TEXT = 300;
 
-/** How values of a type are written that are not written as they are. */
+/** Formatters of types that are not logged as they are. */
 const WRITERS: Readonly<Partial<Record<CallFieldType, (value: unknown) => string>>> = Object.freeze({
   usd: (value) => text(formatUsd(value as number)),
   ms: (value) => String(hundredths(value as number)),
@@ -78,7 +81,7 @@ function writeAny(value: unknown): string {
   return JSON.stringify(Array.isArray(value) ? value.length : value);
 }
 
-/** The fields of a call that a line has: the beginning of each there, and how its value is written. */
+/** Call fields of a log line: JSON prefix and formatter of each. */
 const CALL = Object.freeze(
   (Object.keys(CALL_FIELDS) as (keyof CallSummary)[]).flatMap((name) => {
     const { log, type } = CALL_FIELDS[name];
@@ -86,7 +89,7 @@ const CALL = Object.freeze(
   }),
 );
 
-/** The fields of a line as JSON, without the braces; undefined ones are not in it. */
+/** Formats the fields of a line as JSON without braces; omits undefined fields. */
 function fieldsOf({ method, path, res, state }: Context, durationMs: number): string {
   const { requestId, ip, route, principal, outcomes, error }: RequestState = state;
   const last = outcomes?.at(-1);
@@ -105,7 +108,7 @@ function fieldsOf({ method, path, res, state }: Context, durationMs: number): st
   if (isAborted) line += ',"aborted":true';
   if (!last) return line;
   const summary = summaryOf(last.call, last.outcome);
-  // By index: an iterator makes an object for each field.
+  // An index loop avoids the object that an iterator allocates per field.
   for (let at = 0; at < CALL.length; at += 1) {
     const field = CALL[at];
     const value = field && summary[field.name];
@@ -120,11 +123,11 @@ function hundredths(ms: number): number {
   return Math.round(ms * 100) / 100;
 }
 
-/** What looks like a key: a part of a path that is long and has digits, or that begins as vendors' keys do. */
+/** Path segments that look like keys: long with digits, or with the prefix of a vendor's keys. */
 const KEY_LIKE =
   /^(?=.*\d)(?=.*[a-z])[\w.~%+=:-]{16,}$|^(?:tg|sk|pk|rk|gsk|xai|hf|r8|nvapi|pplx|fw|bearer|eyj)[-_%. ]?[\w.~%+=:-]{6,}/i;
 
-/** A path that no route has, as callers mistype it, without the keys that they put into it. */
+/** Redacts keys in a path without a route: callers may mistype a path and put a key into it. */
 function hideKeys(path: string): string {
   return path
     .split('/')

@@ -56,17 +56,17 @@ const CONFIG_SCHEMA: object = {
     passThroughAuth: {
       type: 'boolean',
       description:
-        'Whether the token of a caller’s own Claude subscription (`sk-ant-oat…`), sent beside a key of this gateway, goes to Anthropic in place of your key. The subscription pays: budgets in money do not count the call. Off unless set: then it is refused.',
+        'Sends the token of a caller’s own Claude subscription (`sk-ant-oat…`) to Anthropic instead of your key. Budgets in money do not count these calls. Default: off.',
     },
     betas: {
       type: 'object',
       additionalProperties: false,
-      description: 'Which betas of the vendor callers may ask for.',
+      description: 'Beta features of the vendor that callers may request.',
       properties: {
         deny: {
           type: 'array',
           items: { type: 'string', minLength: 1 },
-          description: 'Names that are refused with 400.',
+          description: 'Betas that are rejected with status 400.',
         },
       },
     },
@@ -151,8 +151,7 @@ function readSigning(config: unknown): SignIn {
   if (aws) readAws(aws, key);
   if (!entra) return { ...(aws && { aws }) };
   const other = aws ? '`aws`' : key === undefined ? undefined : 'an `apiKey`';
-  if (other !== undefined)
-    throw new OptionError('/entra', `stands beside ${other}`, 'Keep the one that calls are to be made with.');
+  if (other !== undefined) throw new OptionError('/entra', `cannot be combined with ${other}`, 'Remove one of them.');
   readEntra(entra);
   return { entra };
 }
@@ -180,7 +179,7 @@ function readPassThrough(config: unknown, baseUrl: string, { always }: BetaRules
     throw new OptionError(
       'passThroughAuth',
       'needs the vendor’s own `baseUrl`',
-      `Callers’ tokens go to ${OWN_HOST}, or to a proxy on your own network, and to no other server.`,
+      `Callers’ tokens are sent only to ${OWN_HOST} or to a proxy on your own network.`,
     );
   return {
     isToken: isClaudeToken,

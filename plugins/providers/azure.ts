@@ -32,7 +32,7 @@ export default openaiCompatible({
   reasoningSummary: 'auto',
   lacks: {
     'reasoning content':
-      'chat completions say how many tokens a model thought, not what; requests that go by the Responses API get summaries',
+      'chat completions return only the number of reasoning tokens; requests sent by the Responses API get summaries',
   },
   responsesPath: () => '/responses',
   hosts: ENTRA_HOSTS,
@@ -46,24 +46,24 @@ export default openaiCompatible({
     apiVersion: {
       type: 'string',
       pattern: '^[0-9A-Za-z.-]{1,40}$',
-      description: 'Uses the older addresses by deployment with this `api-version`; without it, `/openai/v1`.',
+      description: 'Uses the older paths by deployment with this `api-version`. Default: `/openai/v1`.',
     },
     deployments: {
       type: 'object',
       additionalProperties: { type: 'string', minLength: 1 },
       description:
-        'The model behind a deployment whose name does not begin with it, as `prod: gpt-6.1-sol`; its rules and prices hold.',
+        'Model of each deployment whose name does not begin with the model, for example `prod: gpt-6.1-sol`. Rules and prices of that model apply.',
     },
   },
   configure: ({ apiKey, apiKeys, entra, baseUrl, resource, apiVersion, deployments }) => {
     const signIn = entra as EntraOptions | undefined;
     if (signIn && (apiKey ?? apiKeys) !== undefined)
-      throw new OptionError('/entra', 'stands beside an `apiKey`', 'Keep the one that calls are to be made with.');
+      throw new OptionError('/entra', 'cannot be combined with `apiKey`', 'Remove one of them.');
     if (signIn) readEntra(signIn);
     const host = typeof resource === 'string' ? `https://${resource}.openai.azure.com` : undefined;
     const root = baseUrl ?? (host && `${host}/openai${apiVersion === undefined ? '/v1' : ''}`);
     if (root === undefined)
-      throw new OptionError('', 'needs `resource` or `baseUrl`', 'Azure has no address that all accounts share.');
+      throw new OptionError('', 'needs `resource` or `baseUrl`', 'Each Azure account has its own address.');
     const models = new Map(Object.entries((deployments ?? {}) as Readonly<Record<string, string>>));
     const modelOf = (name: string): string => models.get(name) ?? name;
     const addModels = [...models].map(([id, base]) => ({ id, base }));

@@ -42,7 +42,7 @@ const CONFIG_SCHEMA: object = {
       type: 'string',
       pattern: REGION,
       description:
-        'The region that is called, such as `eu-central-1`; that of `aws` unless set. Requests go to its host alone.',
+        'Region of the models, such as `eu-central-1`. Requests are sent only to its host. Default: the region of `aws`.',
     },
   },
 };
@@ -135,11 +135,10 @@ function readAddress({ region, aws, baseUrl, apiKey, apiKeys }: BedrockConfig): 
     throw new OptionError(
       '/region',
       `is not the \`region\` of \`aws\``,
-      'A signature holds for one region: keep one of the two.',
+      'A signature is valid for one region. Remove one of the two.',
     );
   const called = region ?? aws?.region;
   if (baseUrl !== undefined) return baseUrl.replace(/\/+$/, '');
-  if (called === undefined)
-    throw new OptionError('', 'needs `region`', 'Bedrock has no address that all regions share.');
+  if (called === undefined) throw new OptionError('', 'needs `region`', 'Each region of Bedrock has its own address.');
   return `https://bedrock-runtime.${called}.amazonaws.com${called.startsWith('cn-') ? '.cn' : ''}`;
 }

@@ -1,6 +1,6 @@
 import { drop, nearestEffort, OPENAI_ONLY, openaiCompatible, pass, refuse, rename } from './openai-compatible.ts';
 
-const OTHERS = 'refused there';
+const OTHERS = 'rejected by the vendor';
 
 /**
  * Sources: @cerebras/cerebras_cloud_sdk 1.91, inference-docs.cerebras.ai (2026-10). If they differ, the narrower one
@@ -19,7 +19,7 @@ export default openaiCompatible({
     presence_penalty: drop(OTHERS, 0),
     prompt_cache_key: pass(),
     reasoning_effort: pass('`low`, `medium`, `high`', (effort) => nearestEffort(effort, ['low', 'medium', 'high'])),
-    service_tier: drop('the prices of its tiers are not known here', 'auto', 'default'),
+    service_tier: drop('the gateway has no prices for its tiers', 'auto', 'default'),
   },
   variants: [
     {

@@ -24,18 +24,21 @@ const BASE_URL = 'https://api.deepseek.com';
 
 const FIELDS: CompatibleRules = {
   ...OPENAI_ONLY,
-  frequency_penalty: drop('deprecated there', 0),
+  frequency_penalty: drop('deprecated by the vendor', 0),
   logit_bias: refuse('no token biases'),
   max_completion_tokens: rename('max_tokens'),
-  n: refuse('one choice an answer', 1),
+  n: refuse('one choice per response', 1),
   parallel_tool_calls: drop(undefined, true),
-  presence_penalty: drop('deprecated there', 0),
-  reasoning_effort: emulate('`low`, `high`, `max`; `none` switches thinking off', thinking),
+  presence_penalty: drop('deprecated by the vendor', 0),
+  reasoning_effort: emulate('`low`, `high`, `max`; `none` disables thinking', thinking),
   response_format: emulate('`json_schema` becomes `json_object` with the schema in a system message', jsonMode),
   seed: drop(),
-  temperature: pass('without effect while thinking'),
-  top_p: pass('without effect while thinking'),
-  tools: emulate('`strict` is for the base that ends with `/beta`; elsewhere it is left out and told', looseTools),
+  temperature: pass('no effect while thinking'),
+  top_p: pass('no effect while thinking'),
+  tools: emulate(
+    '`strict` is sent only if `baseUrl` ends with `/beta`; otherwise it is dropped, which is reported',
+    looseTools,
+  ),
   user: rename('user_id', 'other characters than `a-z A-Z 0-9 _ -` become `_`', userId),
 };
 

@@ -7,7 +7,7 @@ export default openaiCompatible({
   apiKeyEnv: 'FIREWORKS_API_KEY',
   fields: {
     ...OPENAI_ONLY,
-    echo: drop('the prompt is the caller’s own'),
+    echo: drop('it returns the prompt, which the caller has'),
     max_completion_tokens: rename('max_tokens'),
     prediction: pass(),
     reasoning_effort: pass('`low`, `medium`, `high`, `none`', (effort) =>

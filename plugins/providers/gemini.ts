@@ -52,12 +52,12 @@ const CONFIG_SCHEMA: object = {
     store: {
       type: 'boolean',
       description:
-        'Lets callers say with `store` whether Google keeps requests and responses, which it does by its own default; it is told `store: false` unless set.',
+        'Lets callers choose with `store` whether Google stores requests and responses. Default: off, the gateway sends `store: false`.',
     },
     cachedContent: {
       type: 'boolean',
       description:
-        'Lets callers name cached contents (`cached_content`) and files of this account, which all of them share.',
+        'Lets callers name cached contents (`cached_content`) and files of this account, which all callers share.',
     },
   },
 };
@@ -159,10 +159,10 @@ function listedModels(body: unknown): readonly ModelInfo[] {
 /** Rules for each field of an embeddings request. */
 export const GEMINI_EMBEDDING_FIELDS: FieldTable = {
   fields: {
-    model: { rule: 'passed', note: 'Goes into the path.' },
-    input: { rule: 'renamed', to: 'content', note: 'Texts only: token ids of another tokenizer are refused.' },
+    model: { rule: 'passed', note: 'Sent in the path.' },
+    input: { rule: 'renamed', to: 'content', note: 'Texts only; token ids are rejected.' },
     dimensions: { rule: 'renamed', to: 'outputDimensionality' },
-    encoding_format: { rule: 'emulated', note: 'The vendor sends numbers; `base64` is made of them.' },
+    encoding_format: { rule: 'emulated', note: 'The vendor returns numbers; the gateway encodes them for `base64`.' },
     task_type: { rule: 'renamed', to: 'taskType' },
     user: { rule: 'dropped' },
   },
@@ -181,7 +181,7 @@ export function geminiEmbedRequest(input: EmbeddingRequest, call: CodecCall): Ht
     ...(typeof taskType === 'string' && { taskType }),
     ...(input.dimensions && { outputDimensionality: input.dimensions }),
   }));
-  if (!first) throw invalid('input', 'holds no text');
+  if (!first) throw invalid('input', 'must contain a text');
   const target =
     more.length === 0
       ? { path: `${path}:embedContent`, body: first }
@@ -197,7 +197,7 @@ export function geminiEmbedResponse(body: unknown, input: EmbeddingRequest, call
   const response = readObject(body);
   const list = response['embedding'] ? [response['embedding']] : readArray(response['embeddings']);
   const texts = readTexts(input.input);
-  if (list.length !== texts.length) throw invalidResponse(`sent ${list.length} vectors for ${texts.length} texts`);
+  if (list.length !== texts.length) throw invalidResponse(`returned ${list.length} vectors for ${texts.length} texts`);
   const counted = readCount(readObject(response['usageMetadata'])['promptTokenCount']);
   const tokens = counted ?? texts.reduce((sum, text) => sum + estimateTextTokens(text), 0);
   return {
@@ -205,7 +205,7 @@ export function geminiEmbedResponse(body: unknown, input: EmbeddingRequest, call
     data: list.map((item, index) => {
       const values = readArray(readObject(item)['values']);
       if (values.length === 0 || !values.every((value) => typeof value === 'number')) {
-        throw invalidResponse('sent a vector that holds no numbers');
+        throw invalidResponse('returned a vector that is not a list of numbers');
       }
       const vector = toUnitLength(values as readonly number[]);
       const embedding = input.encoding_format === 'base64' ? floatsToBase64(vector) : vector;
@@ -221,7 +221,7 @@ function readTexts(input: EmbeddingRequest['input']): readonly string[] {
   return texts.map((text, index) => {
     if (typeof text === 'string' && text !== '') return text;
     const at = Array.isArray(input) ? `input[${index}]` : 'input';
-    throw invalid(at, 'must be a text that is not empty: this provider takes no token ids');
+    throw invalid(at, 'must be a non-empty text; this provider does not accept token ids');
   });
 }
 

@@ -11,7 +11,7 @@ import {
   rename,
 } from './openai-compatible.ts';
 
-const NOT_YET = 'not yet supported by any of its models';
+const NOT_YET = 'not supported by its models';
 
 /** Sources: groq-sdk 1.6, console.groq.com/docs (2026), vercel/ai `packages/groq`. */
 export default openaiCompatible({
@@ -24,9 +24,9 @@ export default openaiCompatible({
     logit_bias: refuse(NOT_YET),
     logprobs: drop(NOT_YET, false),
     max_tokens: rename('max_completion_tokens'),
-    n: refuse('one choice an answer', 1),
+    n: refuse('one choice per response', 1),
     presence_penalty: drop(NOT_YET, 0),
-    reasoning_effort: emulate('`low`, `medium`, `high` for `gpt-oss`; other models refuse it', effortOfOss),
+    reasoning_effort: emulate('`low`, `medium`, `high` for `gpt-oss`; other models reject it', effortOfOss),
     service_tier: pass('`auto`, `on_demand`, `flex`, `performance`; `default` is `on_demand`', tier),
     top_logprobs: drop(NOT_YET),
   },
@@ -39,7 +39,7 @@ export default openaiCompatible({
         tools: [{ type: 'function', function: { name: 'now' } }],
         response_format: { type: 'json_object' },
       },
-      fields: { response_format: refuse('not together with tools') },
+      fields: { response_format: refuse('not with tools') },
     },
     {
       when: '`qwen/qwen3` before 3.8',

@@ -20,9 +20,9 @@ export default openaiCompatible({
   thinkTags: true,
   media: ['input_audio', 'audio_url', 'video_url'],
   lacks: {
-    'cached tokens': 'its usage is three counts',
-    'log probabilities': 'in none of its documents',
-    'reasoning content': 'in none of its documents',
-    'reasoning tokens': 'its usage is three counts',
+    'cached tokens': 'its usage has three counts only',
+    'log probabilities': 'not in its documentation',
+    'reasoning content': 'not in its documentation',
+    'reasoning tokens': 'its usage has three counts only',
   },
 });

@@ -25,7 +25,7 @@ export default openaiCompatible({
     ...OPENAI_ONLY,
     logprobs: drop(undefined, false),
     max_completion_tokens: rename('max_tokens'),
-    n: refuse('one choice an answer', 1),
+    n: refuse('one choice per response', 1),
     parallel_tool_calls: drop(undefined, true),
     reasoning_effort: pass('`none`, `low`, `medium`, `high`, `xhigh`', (effort) =>
       nearestEffort(effort, ['xhigh', 'high', 'medium', 'low', 'none']),
@@ -40,9 +40,9 @@ export default openaiCompatible({
   replay: 'reasoning_content',
   remoteMedia: 'refuse',
   lacks: {
-    'cached tokens': 'its usage is three counts',
-    'log probabilities': 'in none of its documents',
-    'reasoning tokens': 'its usage is three counts',
+    'cached tokens': 'its usage has three counts only',
+    'log probabilities': 'not in its documentation',
+    'reasoning tokens': 'its usage has three counts only',
   },
   embeddings: { fields: { user: drop() } },
 });

@@ -32,7 +32,7 @@ export default openaiCompatible({
     prediction: pass(),
     prompt_cache_key: pass(),
     reasoning_effort: emulate(
-      '`none` or `high`, the nearer one, for Small 4 and Medium 3.5; `low`, `medium` or `high` for Large 4',
+      'nearest of `none` and `high` for Small 4 and Medium 3.5; `low`, `medium` or `high` for Large 4',
       effort,
     ),
     seed: rename('random_seed'),
@@ -60,11 +60,11 @@ export default openaiCompatible({
   usageUnits: ({ prompt_audio_seconds: seconds }) =>
     typeof seconds === 'number' && seconds > 0 ? { seconds } : undefined,
   notes: [
-    'Between a tool’s result and a user turn an assistant’s `OK.` is added (`turnOrder.alternate`): the vendor refuses the one right after the other.',
+    'The gateway adds an assistant turn `OK.` between a tool result and a user turn (`turnOrder.alternate`), since the vendor rejects a user turn there.',
   ],
   lacks: {
     'log probabilities': 'requests and responses have no field for them',
-    'reasoning tokens': 'its usage, a closed schema, does not count them apart',
+    'reasoning tokens': 'its usage does not count them separately',
   },
   operations: ['moderations', 'transcription'],
   without: ['audio/translations'],

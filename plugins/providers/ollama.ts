@@ -26,22 +26,22 @@ export default openaiCompatible({
     ...OPENAI_ONLY,
     logit_bias: refuse('no token biases'),
     max_completion_tokens: rename('max_tokens'),
-    n: refuse('one choice an answer', 1),
+    n: refuse('one choice per response', 1),
     parallel_tool_calls: drop(undefined, true),
     reasoning_effort: pass('`low`, `medium`, `high`, `max`, `none`', (effort) =>
       nearestEffort(effort, ['max', 'high', 'medium', 'low', 'none']),
     ),
-    temperature: pass('1.0 there when left out, whatever the model file says'),
+    temperature: pass('1.0 if missing, even if the model file has another value'),
     tool_choice: emulate(
-      '`none` leaves the tools out, a named one leaves it alone; `required` is not enforced',
+      '`none` drops the tools, a named tool drops the others; `required` is not enforced',
       chooseTools,
     ),
-    top_p: pass('1.0 there when left out, whatever the model file says'),
+    top_p: pass('1.0 if missing, even if the model file has another value'),
     user: drop(),
   },
   extras: ['reasoning'],
   effects: {
-    model: [{ does: 'residency', values: /[:-]cloud$/, note: 'models that Ollama’s own servers run, not yours' }],
+    model: [{ does: 'residency', values: /[:-]cloud$/, note: 'models that run on Ollama’s own servers' }],
   },
   roles: { developer: 'system' },
   // Most models use Ollama's own renderers, not chat templates, so adjacent turns of one role may stay.
@@ -50,9 +50,9 @@ export default openaiCompatible({
   remoteMedia: 'refuse',
   messages: checkImages,
   notes: [
-    'Its own `/api/chat` is not used: thinking, images, tools and log probabilities are on its OpenAI wire too. What is not, `keep_alive` and `options` such as `num_ctx`, is the server’s to set (`OLLAMA_KEEP_ALIVE`, `OLLAMA_CONTEXT_LENGTH`), or the model file’s.',
+    'Requests use its OpenAI-compatible API, not `/api/chat`. Set `keep_alive` and `options` such as `num_ctx` on the server (`OLLAMA_KEEP_ALIVE`, `OLLAMA_CONTEXT_LENGTH`) or in the model file.',
   ],
-  lacks: { 'cached tokens': 'its usage is three counts', 'reasoning tokens': 'its usage is three counts' },
+  lacks: { 'cached tokens': 'its usage has three counts only', 'reasoning tokens': 'its usage has three counts only' },
   embeddings: { fields: { user: drop() } },
 });
 
@@ -73,7 +73,7 @@ function checkImages(messages: readonly ChatMessage[]): readonly ChatMessage[] {
       (part) => part.type === 'image_url' && !/^data:/i.test(String(part['image_url']?.url)),
     );
     if (remote < 0) return;
-    throw new GatewayError('invalid_request', 'This provider takes images as `data:` URLs only.', {
+    throw new GatewayError('invalid_request', 'This provider accepts images only as `data:` URLs.', {
       param: `messages[${at}].content[${remote}].image_url.url`,
     });
   });

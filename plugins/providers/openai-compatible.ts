@@ -154,7 +154,7 @@ const SUMMARY_OPTION = Object.freeze({
     type: 'string',
     enum: ['auto', 'concise', 'detailed', 'off'],
     description:
-      'How reasoning is summed up for callers where a request goes by the Responses API; `auto` by default. `off` for an organization that the vendor has not verified and refuses summaries to.',
+      'Reasoning summaries of requests sent by the Responses API. Default: `auto`. Use `off` if your organization is not verified, since the vendor then rejects summaries.',
   },
 } satisfies Readonly<Record<string, Schema>>);
 
@@ -168,7 +168,7 @@ const STORE_OPTION = Object.freeze({
   store: {
     type: 'boolean',
     description:
-      'Lets callers of chat say with `store` whether the vendor keeps requests and responses, which it does by its own default; it is told `store: false` unless set. What goes by the Responses API is never kept.',
+      'Lets chat callers choose with `store` whether the vendor stores requests and responses. Default: off, the gateway sends `store: false`. Requests sent by the Responses API are never stored.',
   },
 } satisfies Readonly<Record<string, Schema>>);
 
@@ -299,10 +299,10 @@ function fieldTable(differences: Differences): FieldTable {
   };
 }
 
-const THINK_NOTE = 'Thinking in `<think>` tags at the beginning of the words comes as `reasoning_content`.';
+const THINK_NOTE = 'Thinking in `<think>` tags at the start of the text becomes `reasoning_content`.';
 
 const RESPONSES_NOTE =
-  'Where a request goes by the Responses API, the vendor keeps nothing of it (`store: false`), fields that chat completions do not have are left out, and reasoning comes with the response, summed up and encrypted: clients that send `reasoning_details` back let the model go on from there.';
+  'Requests sent by the Responses API are not stored by the vendor (`store: false`). Response fields that chat completions do not have are dropped. Reasoning is returned summarized and encrypted; clients that send `reasoning_details` back let the model resume it.';
 
 function messagesRule(differences: Differences, wire: Variant['wire'] = 'chat'): FieldRule {
   const { roles = {}, replay = 'drop', toolIds = TOOL_IDS, cacheMarks, files = NO_FILES } = differences;
@@ -311,34 +311,36 @@ function messagesRule(differences: Differences, wire: Variant['wire'] = 'chat'):
     roles.developer === 'system' && '`developer` becomes `system`',
     roles.system === 'developer' && '`system` becomes `developer`',
     wire === 'responses'
-      ? 'reasoning of this vendor goes back encrypted, that of others stays behind'
+      ? 'encrypted reasoning of this vendor is sent back, reasoning of others is dropped'
       : replay === 'drop'
-        ? 'earlier thinking stays behind'
-        : `earlier thinking goes back as \`${replay}\``,
-    detailFormats && '`reasoning_details` go back to models of the vendor that made them',
-    `a tool call id that is not \`${toolIds.valid.source}\` becomes a hash of ${toolIds.length} characters, in the call and in its result`,
+        ? 'earlier thinking is dropped'
+        : `earlier thinking is sent back as \`${replay}\``,
+    detailFormats && '`reasoning_details` are sent back to models of the vendor that created them',
+    `tool call ids that do not match \`${toolIds.valid.source}\` become a hash of ${toolIds.length} characters, in the call and in its result`,
     filesNote(wire === 'responses' ? { ...files, urls: true } : files),
     wire === 'chat' &&
       'images and files in tools’ results follow in a user message, each headed by `Result of call <id>:`',
-    historyTools &&
-      `models \`${historyTools.source}\` get the tools that the history called where \`tools\` is not there`,
-    !cacheMarks && '`cache_control` stays behind',
-    'blocks of other formats become text where there is one, else they are told',
+    historyTools && `models \`${historyTools.source}\` get the tools called in the history if \`tools\` is missing`,
+    !cacheMarks && '`cache_control` is dropped',
+    'blocks of other formats become text if they have any, otherwise they are dropped and reported',
   ];
   return { rule: 'passed', note: `${notes.filter(Boolean).join('; ')}.` };
 }
 
 function filesNote({ data, urls = false }: FileRules): string {
-  const types = data.includes('*') ? 'of all types' : data.map((type) => `\`${type}\``).join(', ');
-  const taken = data.length === 0 ? '' : `documents ${types} go as data${urls ? ' or by their address' : ''}; `;
-  return `${taken}documents of ${data.length === 0 ? '' : 'other '}types become text where they are text, else they are refused`;
+  const converted = 'text types become text, others are rejected';
+  if (data.length === 0) return `documents of ${converted}`;
+  const how = urls ? 'data or by URL' : 'data';
+  if (data.includes('*')) return `documents of all types are sent as ${how}`;
+  const types = data.map((type) => `\`${type}\``).join(', ');
+  return `documents of type ${types} are sent as ${how}; other documents: ${converted}`;
 }
 
 function streamRule({ streamUsage = 'ask', streamOptions }: Differences): FieldRule {
   if (streamUsage === 'always')
-    return { rule: 'emulated', note: 'Not sent: usage always comes. Callers see it when they ask.' };
+    return { rule: 'emulated', note: 'Not sent: the vendor always reports usage. Callers get it on request.' };
   const own = streamOptions ? `, and \`${JSON.stringify(streamOptions)}\`` : '';
-  return { rule: 'passed', note: `Usage is always asked for${own}. Callers see it when they ask.` };
+  return { rule: 'passed', note: `The gateway always requests usage${own}. Callers get it on request.` };
 }
 
 const OWN = new Set(['model', 'input']);
@@ -373,7 +375,7 @@ function readEmbeddings(
   const failure = failureIn(body, differences.errors);
   if (failure) throw new StreamFailure(failure);
   if (!isObject(body) || !Array.isArray(body['data']))
-    throw new StreamFailure({ class: 'upstream_error', message: 'The provider answered without `data`.' });
+    throw new StreamFailure({ class: 'upstream_error', message: 'The provider returned a response without `data`.' });
   const usage = isObject(body['usage']) ? body['usage'] : {};
   const tokens = count(usage['prompt_tokens']) ?? count(usage['total_tokens']) ?? 0;
   const cost = toldCost(usage, differences);
@@ -397,7 +399,7 @@ function encoded(embedding: unknown, asBase64: boolean): readonly number[] | str
   }
   throw new StreamFailure({
     class: 'upstream_error',
-    message: 'The provider answered with an embedding that is no vector.',
+    message: 'The provider returned an invalid embedding.',
   });
 }
 
@@ -430,18 +432,22 @@ export default openaiCompatible({
   hosts: LIVE_HOSTS,
   options: {
     ...LIVE_OPTIONS,
-    drop: { type: 'array', items: { type: 'string' }, description: 'Request fields that the server does not take.' },
+    drop: {
+      type: 'array',
+      items: { type: 'string' },
+      description: 'Request fields that the server rejects; they are not sent.',
+    },
     rename: {
       type: 'object',
       additionalProperties: { type: 'string', minLength: 1 },
-      description: 'Request fields that the server calls otherwise, as `max_completion_tokens: max_tokens`.',
+      description: 'Request fields with another name on the server, for example `max_completion_tokens: max_tokens`.',
     },
     unknownFields: {
       enum: ['pass', 'drop'],
       description:
-        'What becomes of request fields that OpenAI does not have: `pass`, the default, sends them as they are, and the server does with them what it likes; `drop` leaves them out and tells callers.',
+        'Handling of request fields that OpenAI does not have. `pass` sends them unchanged; `drop` drops them and reports them to callers. Default: `pass`.',
     },
-    developerRole: { type: 'boolean', description: 'Sends the role `developer` as it is, not as `system`.' },
+    developerRole: { type: 'boolean', description: 'Sends the role `developer` unchanged, not as `system`.' },
     ...CONTINUE_OPTION,
   },
   configure: ({ baseUrl = '', drop: dropped, rename: renamed, developerRole, unknownFields, continues, ...own }) => ({

@@ -31,12 +31,12 @@ export default openaiCompatible({
   operations: ['batches', 'images', 'moderations', 'realtime', 'transcription'],
   reasoningSummary: 'auto',
   notes: [
-    'Deep research models search the web in every call, by the vendor’s own tool; its fees are not in the ledger.',
-    'At a host of one region (`https://eu.api.openai.com/v1`) models from `gpt-5.4` on cost a tenth more than the table says, and are charged so.',
+    'Deep research models search the web in every call with the vendor’s own tool; the ledger does not contain its fees.',
+    'At a regional host (`https://eu.api.openai.com/v1`) models from `gpt-5.4` on cost 10 % more than the table, and the ledger charges that.',
   ],
   lacks: {
     'reasoning content':
-      'chat completions say how many tokens a model thought, not what; requests that go by the Responses API get summaries',
+      'chat completions return only the number of reasoning tokens; requests sent by the Responses API get summaries',
   },
   responsesPath: (model) => (CHAT_ONLY.test(model) ? undefined : '/responses'),
   options: {

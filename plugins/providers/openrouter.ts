@@ -10,9 +10,9 @@ export default openaiCompatible({
   media: ['input_audio', 'video_url'],
   fields: {
     // It would reach models that the caller's key may not use, at an unchecked price.
-    models: drop('fallbacks are the gateway’s: use an alias'),
-    route: drop('fallbacks are the gateway’s: use an alias'),
-    debug: drop('it shows what the operator’s account sends upstream'),
+    models: drop('use an alias of the gateway for fallbacks'),
+    route: drop('use an alias of the gateway for fallbacks'),
+    debug: drop('it would show requests of the operator’s account'),
   },
   extras: [
     ...[

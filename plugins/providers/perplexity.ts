@@ -17,13 +17,13 @@ export default openaiCompatible({
     logit_bias: refuse('no token biases'),
     logprobs: drop(undefined, false),
     max_completion_tokens: rename('max_tokens'),
-    n: refuse('one choice an answer', 1),
+    n: refuse('one choice per response', 1),
     parallel_tool_calls: drop(),
     presence_penalty: pass(),
-    reasoning_effort: pass('`minimal`, `low`, `medium`, `high`; what is more is `high`', (effort) =>
+    reasoning_effort: pass('`minimal`, `low`, `medium`, `high`; higher values become `high`', (effort) =>
       effort === 'none' ? undefined : nearestEffort(effort, ['high', 'medium', 'low', 'minimal']),
     ),
-    response_format: pass('a JSON Schema; `json_object` is an object of any kind', (format) =>
+    response_format: pass('a JSON Schema; `json_object` becomes a schema that allows any object', (format) =>
       readObject(format)['type'] === 'json_object' ? ANY_OBJECT : format,
     ),
     seed: drop(),
@@ -31,9 +31,7 @@ export default openaiCompatible({
     tools: refuse('no tools', []),
     top_logprobs: drop(),
     user: drop(),
-    web_search_options: pass(
-      '`search_context_size`, `search_type` and `user_location`; the search itself is always on',
-    ),
+    web_search_options: pass('`search_context_size`, `search_type` and `user_location`; search is always on'),
   },
   extras: [
     ...['disable_search', 'enable_search_classifier', 'image_domain_filter', 'image_format_filter'],
@@ -55,14 +53,12 @@ export default openaiCompatible({
   wire: { response: (body) => withSources(body, 'message'), events: () => (chunk) => withSources(chunk, 'delta') },
   listsModels: false,
   lacks: {
-    'cached tokens': 'its usage has none',
-    'log probabilities': 'in none of its documents',
+    'cached tokens': 'its usage does not count them',
+    'log probabilities': 'not in its documentation',
     'parallel tool calls': 'it has no tools',
     'tool calls': 'it has no tools',
   },
-  notes: [
-    'The pages that it found come as `url_citation`, in the order of the numbers in the words: `[1]` is the first.',
-  ],
+  notes: ['Pages that it found become `url_citation`, in the order of the numbers in the text: `[1]` is the first.'],
 });
 
 const ANY_OBJECT = Object.freeze({ type: 'json_schema', json_schema: { schema: { type: 'object' } } });

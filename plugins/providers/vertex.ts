@@ -47,13 +47,13 @@ const CONFIG_SCHEMA: object = {
     project: {
       type: 'string',
       pattern: '^[a-z0-9][a-z0-9:.-]{4,62}$',
-      description: 'The project of Google Cloud that is called and pays.',
+      description: 'Google Cloud project that runs the models and is billed.',
     },
     location: {
       type: 'string',
       pattern: '^[a-z]{2,20}(-[a-z]{2,20}\\d{1,2})?$',
       default: 'global',
-      description: 'Where models run, such as `europe-west4`; `global`, `us` and `eu` are several places.',
+      description: 'Location of the models, such as `europe-west4`. `global`, `us` and `eu` cover several regions.',
     },
   },
 };
@@ -69,8 +69,8 @@ const FIELDS: FieldTable = Object.freeze({
   ...GEMINI_FIELDS,
   notes: [
     ...(GEMINI_FIELDS.notes ?? []),
-    'At a `location` other than `global` Gemini 3 and later cost a tenth more than the table says, and are charged so.',
-    'Claude goes by its own format (`rawPredict`, `anthropic_version: vertex-2023-10-16`); what it costs here is not in the table: say it with `prices`.',
+    'At a `location` other than `global`, Gemini 3 and later cost 10 % more than the table, and the ledger charges that.',
+    'Claude uses its own format (`rawPredict`, `anthropic_version: vertex-2023-10-16`). The table has no prices for it; set `prices`.',
   ],
   fields: {
     ...GEMINI_FIELDS.fields,
@@ -202,10 +202,11 @@ export default definePlugin({
 /** Base URL: each location has its own host. Throws for incompatible options. */
 function readAddress({ google, project, location = 'global', baseUrl, apiKey, apiKeys }: VertexConfig): string {
   if (google && (apiKey ?? apiKeys) !== undefined)
-    throw new OptionError('/google', 'stands beside an `apiKey`', 'Keep the one that calls are to be made with.');
+    throw new OptionError('/google', 'cannot be combined with `apiKey`', 'Remove one of them.');
   if (google) readGoogle(google);
   if (baseUrl !== undefined) return baseUrl.replace(/\/+$/, '');
-  if (project === undefined) throw new OptionError('', 'needs `project`', 'It says which project is called and pays.');
+  if (project === undefined)
+    throw new OptionError('', 'needs `project`', 'Set the project that runs the models and is billed.');
   const isMany = location === 'us' || location === 'eu';
   const host = isMany
     ? `aiplatform.${location}.rep.googleapis.com`

@@ -13,7 +13,7 @@ export default openaiCompatible({
   unlimited: true,
   thinkTags: true,
   media: MEDIA_PARTS,
-  fields: { ...OPENAI_ONLY, user: drop('ignored there') },
+  fields: { ...OPENAI_ONLY, user: drop('ignored by the server') },
   extras: [
     ...[
       'allowed_token_ids',
@@ -36,5 +36,5 @@ export default openaiCompatible({
   operations: ['rerank', 'transcription'],
   options: CONTINUE_OPTION,
   configure: ({ continues }) => continuesAs(continues),
-  lacks: { 'reasoning tokens': 'its usage does not count them apart' },
+  lacks: { 'reasoning tokens': 'its usage does not count them separately' },
 });

@@ -34,8 +34,8 @@ export default openaiCompatible({
     max_tokens: rename('max_completion_tokens'),
     parallel_tool_calls: rename('parallel_function_calling'),
     presence_penalty: drop('not for reasoning models', 0),
-    reasoning_effort: emulate('the nearest effort that the model takes', effort),
-    service_tier: pass('`default` or `priority`; others are left out', (tier) =>
+    reasoning_effort: emulate('nearest effort that the model supports', effort),
+    service_tier: pass('`default` or `priority`; others are dropped', (tier) =>
       tier === 'default' || tier === 'priority' ? tier : undefined,
     ),
     stop: drop('not for reasoning models'),
@@ -59,7 +59,7 @@ export default openaiCompatible({
       when: '`grok-4.20-reasoning`',
       models: FIXED_REASONING,
       example: { model: 'grok-4.20-reasoning' },
-      fields: { reasoning_effort: drop('refused there for every value') },
+      fields: { reasoning_effort: drop('rejected for every value') },
     },
   ],
   responsesPath: () => '/responses',
@@ -67,7 +67,7 @@ export default openaiCompatible({
   // Chat completions are not stored, responses are by default:
   // https://docs.x.ai/developers/model-capabilities/text/comparison
   effects: {
-    deferred: [{ does: 'stores', note: 'the response is kept for a day' }],
+    deferred: [{ does: 'stores', note: 'the vendor stores the response for a day' }],
     search_parameters: [{ does: 'tool', name: 'web_search' }],
   },
   roles: { developer: 'system' },
@@ -76,7 +76,7 @@ export default openaiCompatible({
   usageCost: ({ cost_in_usd_ticks: ticks }) => (typeof ticks === 'number' ? ticks / 1e10 : undefined),
   repeatsReasoning: true,
   notes: [
-    'When the last message is an assistant’s, the vendor may begin its answer with the same words, and the caller gets them: answers are read without their request, so the repetition cannot be told from an answer.',
+    'If the last message is from the assistant, the vendor may repeat its text at the start of the response. The gateway does not remove the repetition.',
   ],
   errors: {
     codes: { 'the service is currently unavailable': 'overloaded' },

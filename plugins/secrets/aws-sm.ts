@@ -23,7 +23,8 @@ export default definePlugin({
       endpoint: {
         type: 'string',
         format: 'url',
-        description: 'Where Secrets Manager is; that of the region unless set, such as one of a VPC.',
+        description:
+          'URL of Secrets Manager, such as an endpoint of a VPC. Default: the public endpoint of the region.',
       },
       refresh: REFRESH_OPTION,
     },
@@ -68,7 +69,7 @@ export default definePlugin({
         if (response.statusCode !== 200) throw new Error(refusalOf(response.statusCode, body));
         const binary = readString(body['SecretBinary']);
         const text = readString(body['SecretString']) ?? (binary && Buffer.from(binary, 'base64').toString('utf8'));
-        if (text === undefined) throw new Error('AWS Secrets Manager answered without a secret');
+        if (text === undefined) throw new Error('AWS Secrets Manager returned no secret');
         return { text: pickField(text, field), againMs: readRefresh(refresh) };
       },
     };
@@ -78,5 +79,5 @@ export default definePlugin({
 function refusalOf(status: number, body: Readonly<Record<string, unknown>>): string {
   const kind = readString(body['__type'])?.split('#').at(-1);
   const words = [kind, readString(body['message']) ?? readString(body['Message'])].filter((each) => each !== undefined);
-  return `AWS Secrets Manager answers with status ${status}${words.length === 0 ? '' : `: ${words.join(': ').slice(0, MAX_WORDS)}`}`;
+  return `AWS Secrets Manager returned status ${status}${words.length === 0 ? '' : `: ${words.join(': ').slice(0, MAX_WORDS)}`}`;
 }

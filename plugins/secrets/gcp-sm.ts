@@ -27,7 +27,7 @@ export default definePlugin({
         format: 'url',
         default: 'https://secretmanager.googleapis.com',
         description:
-          'Where Secret Manager is; `https://secretmanager.europe-west3.rep.googleapis.com` for secrets of a region.',
+          'URL of Secret Manager; `https://secretmanager.europe-west3.rep.googleapis.com` for regional secrets.',
       },
       refresh: REFRESH_OPTION,
     },
@@ -40,7 +40,7 @@ export default definePlugin({
     return {
       async read(name) {
         const { path, field } = splitReference(name);
-        if (!NAME.test(path)) throw new Error('the reference has another form than projects/p/secrets/name');
+        if (!NAME.test(path)) throw new Error('the reference must have the form projects/p/secrets/name');
         const version = path.includes('/versions/') ? path : `${path}/versions/latest`;
         const url = `${endpoint.replace(/\/+$/, '')}/v1/${version}:access`;
         const headers = await credential.headers?.({ method: 'GET', url, headers: {}, body: null });
@@ -56,11 +56,11 @@ export default definePlugin({
         if (statusCode !== 200) {
           const words = isObject(error) ? readString(error['message']) : undefined;
           throw new Error(
-            `Google Secret Manager answers with status ${statusCode}${words === undefined ? '' : `: ${words.slice(0, MAX_WORDS)}`}`,
+            `Google Secret Manager returned status ${statusCode}${words === undefined ? '' : `: ${words.slice(0, MAX_WORDS)}`}`,
           );
         }
         const data = isObject(payload) ? readString(payload['data']) : undefined;
-        if (data === undefined) throw new Error('Google Secret Manager answered without a secret');
+        if (data === undefined) throw new Error('Google Secret Manager returned no secret');
         return { text: pickField(Buffer.from(data, 'base64').toString('utf8'), field), againMs: readRefresh(refresh) };
       },
     };

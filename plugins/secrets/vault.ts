@@ -21,34 +21,34 @@ const CONFIG_SCHEMA = {
   required: ['address'],
   additionalProperties: false,
   properties: {
-    address: { ...TEXT, format: 'url', description: 'Where Vault is, such as `https://vault.example:8200`.' },
-    namespace: { ...TEXT, description: 'The namespace, where Vault has them.' },
-    token: { ...TEXT, secret: true, description: 'A token. One of `token`, `appRole` and `kubernetes` is needed.' },
+    address: { ...TEXT, format: 'url', description: 'URL of Vault, such as `https://vault.example:8200`.' },
+    namespace: { ...TEXT, description: 'Namespace (Vault Enterprise).' },
+    token: { ...TEXT, secret: true, description: 'Token. One of `token`, `appRole` and `kubernetes` is required.' },
     appRole: {
       type: 'object',
       additionalProperties: false,
       required: ['roleId', 'secretId'],
       description: 'Signs in by AppRole.',
       properties: {
-        roleId: { ...TEXT, description: 'The id of the role.' },
-        secretId: { ...TEXT, secret: true, description: 'Its secret.' },
-        mount: { ...TEXT, default: 'approle', description: 'Where the method is mounted.' },
+        roleId: { ...TEXT, description: 'Role id.' },
+        secretId: { ...TEXT, secret: true, description: 'Secret id of the role.' },
+        mount: { ...TEXT, default: 'approle', description: 'Mount path of the auth method.' },
       },
     },
     kubernetes: {
       type: 'object',
       additionalProperties: false,
       required: ['role'],
-      description: 'Signs in with the token of the service account of a pod.',
+      description: 'Signs in with the service account token of a pod.',
       properties: {
-        role: { ...TEXT, description: 'The role.' },
+        role: { ...TEXT, description: 'Role in Vault.' },
         tokenFile: {
           ...TEXT,
           format: 'path',
           default: '/var/run/secrets/kubernetes.io/serviceaccount/token',
-          description: 'The file of the token, read anew each time.',
+          description: 'File of the token, read for each sign-in.',
         },
-        mount: { ...TEXT, default: 'kubernetes', description: 'Where the method is mounted.' },
+        mount: { ...TEXT, default: 'kubernetes', description: 'Mount path of the auth method.' },
       },
     },
     refresh: REFRESH_OPTION,
@@ -86,10 +86,9 @@ export default definePlugin({
     return {
       async read(name): Promise<Secret> {
         const { path: at, field } = splitReference(name.replace(/^\/+/, ''));
-        if (field === undefined || field === '')
-          throw new Error('the reference does not say which field; write it as path#field');
+        if (field === undefined || field === '') throw new Error('the reference has no field; use path#field');
         if (!/^[\w.~@+-]+(\/[\w.~@+-]+)+$/.test(at) || at.split('/').some((part) => /^\.+$/.test(part)))
-          throw new Error('the reference has no path that Vault could have');
+          throw new Error('the reference has an invalid path');
         // Fields of generated credentials belong together, so they are read once.
         const known = read.get(at) ?? find(at);
         read.set(at, known);
@@ -108,7 +107,7 @@ function assertOneWay({ token, appRole, kubernetes }: VaultConfig): void {
   throw new OptionError(
     '',
     given.length === 0 ? 'needs one of `token`, `appRole` and `kubernetes`' : `has ${given.join(' and ')}`,
-    given.length === 0 ? 'A reference to a variable that is not set counts as none.' : 'Keep the one that is meant.',
+    given.length === 0 ? 'A reference to an unset variable counts as missing.' : 'Keep only one of them.',
   );
 }
 
@@ -127,7 +126,7 @@ async function signIn(config: VaultConfig, context: SecretsContext): Promise<Log
   const { auth } = await request(config, context, { path: `auth/${mount}/login`, json });
   const { client_token: made, lease_duration: seconds } = isObject(auth) ? auth : {};
   const text = readString(made);
-  if (text === undefined) throw new Error('Vault signed in without giving a token');
+  if (text === undefined) throw new Error('Vault accepted the sign-in but returned no token');
   return { token: text, ...(Number(seconds) > 0 && { forMs: Number(seconds) * 1000 }) };
 }
 
@@ -151,10 +150,10 @@ const SHARE = 2 / 3;
 
 function readFound(body: JsonObject, refreshMs: number, loginMs = Number.POSITIVE_INFINITY): Found {
   const { data, lease_id: lease, lease_duration: seconds } = body;
-  if (!isObject(data)) throw new Error('Vault answered without data');
+  if (!isObject(data)) throw new Error('Vault returned no data');
   // Version 2 of the KV engine nests the fields one level down, next to the metadata of their version.
   const isVersioned = isObject(data['data']) && isObject(data['metadata']);
-  if (data['data'] === null && isObject(data['metadata'])) throw new Error('its last version was deleted');
+  if (data['data'] === null && isObject(data['metadata'])) throw new Error('its latest version was deleted');
   const fields = isVersioned && isObject(data['data']) ? data['data'] : data;
   const endsMs = lease ? Math.min(Number(seconds) * 1000, loginMs) : Number.POSITIVE_INFINITY;
   return { fields, againMs: Number.isFinite(endsMs) ? Math.max(endsMs * SHARE, 1000) : refreshMs };
@@ -197,6 +196,6 @@ async function request(
     Array.isArray(list) ? list.filter((each) => typeof each === 'string') : [],
   );
   throw new Error(
-    `Vault answers with status ${statusCode}${words.length === 0 ? '' : `: ${words.join('; ').slice(0, MAX_WORDS)}`}`,
+    `Vault returned status ${statusCode}${words.length === 0 ? '' : `: ${words.join('; ').slice(0, MAX_WORDS)}`}`,
   );
 }

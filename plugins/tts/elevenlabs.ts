@@ -58,7 +58,7 @@ const VOICE_ID = /^[\w-]{1,64}$/;
 const codec: SpeechCodec = {
   request(input, { model }) {
     if (!VOICE_ID.test(input.voice)) {
-      throw new GatewayError('invalid_request', 'voice is not the id of a voice: letters and digits only.', {
+      throw new GatewayError('invalid_request', 'voice must be the id of a voice: letters and digits only.', {
         param: 'voice',
       });
     }

@@ -82,10 +82,10 @@ function readPart(body: unknown): JsonSound & EventSound {
   const blocked =
     readString(readObject(promptFeedback)['blockReason']) ?? (REFUSALS.has(reason ?? '') ? reason : undefined);
   if (blocked !== undefined) {
-    throw new StreamFailure({ class: 'content_filter', message: `The text was refused (${blocked}).` });
+    throw new StreamFailure({ class: 'content_filter', message: `The provider rejected the text (${blocked}).` });
   }
   if (reason !== undefined && reason !== 'STOP') {
-    throw new StreamFailure({ class: 'upstream_error', message: `The sound ended early (${reason}).` });
+    throw new StreamFailure({ class: 'upstream_error', message: `The audio ended early (${reason}).` });
   }
   const pieces = readArray(readObject(readObject(candidate)['content'])['parts']).map((part) => {
     const { mimeType, data } = readObject(readObject(part)['inlineData']);
@@ -102,7 +102,7 @@ const REFUSALS: ReadonlySet<string> = new Set(['SAFETY', 'PROHIBITED_CONTENT', '
 function assertRate(mimeType: string): void {
   const rate = /rate=(\d+)/.exec(mimeType)?.[1];
   if (/^audio\/l16/i.test(mimeType) && (rate === undefined || Number(rate) === PCM_RATE)) return;
-  throw new GatewayError('provider_invalid_response', 'The speech provider answered with sound of an unknown kind.');
+  throw new GatewayError('provider_invalid_response', 'The speech provider returned an unknown audio format.');
 }
 
 function readTokens(usageMetadata: unknown): SpeechTokens | undefined {

@@ -97,7 +97,7 @@ interface VendorError {
 
 function readError(status: number, body: unknown, headers: ResponseHeaders): UpstreamFailure {
   const { error } = readObject(body) as VendorError;
-  const { message = `The provider answered with status ${status}.`, type, code, param } = error ?? {};
+  const { message = `The provider returned status ${status}.`, type, code, param } = error ?? {};
   const better: Partial<UpstreamFailure> =
     code === 'insufficient_quota' || type === 'insufficient_quota'
       ? { class: 'billing' }

@@ -225,7 +225,7 @@ describe('a gateway with agents', () => {
       method: 'DELETE',
       headers: { authorization: `Bearer ${gateway.key}` },
     });
-    expect(await wipe.json()).to.deep.equal({ message: 'One session was wiped.', deleted: 1 });
+    expect(await wipe.json()).to.deep.equal({ message: 'One session was deleted.', deleted: 1 });
     await ask({ message: 'which colour?', session: 's' });
     expect(JSON.stringify(vendor.model.calls.at(-1)?.request.messages)).to.not.include('my colour is blue');
   });

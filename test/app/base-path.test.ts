@@ -182,6 +182,6 @@ describe('a gateway below a base path', () => {
       );
       expect(failure)
         .to.include('server.basePath')
-        .and.match(/must be a path that others begin with[\s\S]*Write \/ for none, or \/llm/);
+        .and.match(/must be a base path[\s\S]*Use \/ for none, or \/llm/);
     });
 });

@@ -452,7 +452,7 @@ describe('budgets in calendar windows', () => {
       const wrong = await put({ budgets: [{ amount_usd: 2, every: 'day', timezone: 'Here' }] });
       expect(wrong.status).to.equal(400);
       expect(((await wrong.json()) as { error: { message: string } }).error.message).to.equal(
-        '"budgets.0.timezone" is no time zone. Write an IANA name such as Europe/Berlin, America/New_York or UTC.',
+        '"budgets.0.timezone" is no time zone. Use an IANA name such as Europe/Berlin, America/New_York or UTC.',
       );
       const made = await put({ rpm: 100, budgets: [{ amount_usd: 2, every: 'day' }] });
       expect((await made.json()) as object).to.deep.include({
@@ -520,7 +520,7 @@ describe('budgets in calendar windows', () => {
       }
       const misspelt = await ask(gateway, 'PUT', '/x', { amount_usd: 1, every: 'day', tag: 'team=serch' });
       expect(misspelt.body.error.message).to.equal(
-        '"tag" names a tag that "tags" of the configuration does not have. Did you mean "team=search"?',
+        '"tag" refers to a tag that is not in "tags" of the configuration. Did you mean "team=search"?',
       );
       await ask(gateway, 'PUT', '/x', { amount_usd: 1, every: 'day' });
       for (const [body, param] of [

@@ -80,7 +80,7 @@ describeWith(
       const text = await response.text();
       expect(response.status).to.be.within(500, 599);
       expect(text).not.to.include(PASSWORD);
-      expect(gateway.logText()).to.include('the proxy opened no connection').and.not.include(PASSWORD);
+      expect(gateway.logText()).to.include('the proxy did not connect').and.not.include(PASSWORD);
       expect(vendor.requests.length).to.equal(length);
     });
 

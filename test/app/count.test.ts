@@ -201,7 +201,7 @@ describe('counting tokens', () => {
 
   it('is in the OpenAPI document with its own response', async () => {
     const { paths } = (await (await gateway.get('/openapi.json')).json()) as { paths: Record<string, object> };
-    expect(paths['/mini/count']).to.have.nested.property('post.responses.200.description', 'The number of tokens.');
+    expect(paths['/mini/count']).to.have.nested.property('post.responses.200.description', 'Number of tokens.');
   });
 });
 

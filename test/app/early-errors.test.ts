@@ -55,7 +55,7 @@ describe('an error sent while its request still arrives', () => {
     await until('the request is logged', () => linesOf('hang-up-1').length >= 2);
     const lines = linesOf('hang-up-1');
     expect(lines.map(({ level, msg }) => `${String(level)}: ${String(msg)}`).sort()).to.deep.equal([
-      'debug: the caller hung up before its request was complete',
+      'debug: the caller disconnected before its request was complete',
       'info: request',
     ]);
     for (const line of lines) expect(line).not.to.have.any.keys('err', 'error');

@@ -168,6 +168,6 @@ describe('azure with Microsoft Entra instead of a key', () => {
   it('E68: refuses a key in addition to it', async () => {
     const own = { baseUrl: vendor.url, apiKey: 'k-0123456789', entra: { managedIdentity: true } };
     const message = await startGateway({ providers: { azure: own } }).then(String, (error: Error) => error.message);
-    expect(message).to.include('stands beside an `apiKey`');
+    expect(message).to.include('cannot be combined with `apiKey`');
   });
 });

@@ -88,7 +88,7 @@ describe('followed calls', () => {
     let refused: Response | undefined;
     for (let at = 0; at <= 10 && refused?.status !== 429; at += 1) refused = await follow('', {}, leaving.signal);
     expect(refused?.status).to.equal(429);
-    expect(await refused?.text()).to.include('You follow the calls 10 times already');
+    expect(await refused?.text()).to.include('Limit of 10 call streams per user reached');
     const make = ['keys', 'create', '--user', 'other', '--role', 'viewer'];
     const { api_key: key } = await gateway.command<{ api_key: string }>(...make);
     const other = await follow('', { authorization: `Bearer ${key}` }, leaving.signal);

@@ -51,7 +51,7 @@ describe('another configuration in a running gateway', () => {
   /** Loads a second configuration while the first one runs. */
   async function load(label: string, more: Record<string, unknown> = {}): Promise<LoadedConfig> {
     const configPath = path.join(gateway.folder, `${label}.json`);
-    const base = { server: { port: 0 }, store: 'sqlite:./data', auth: { 'api-key': {} } };
+    const base = { server: { port: 0, drainDelay: '0s' }, store: 'sqlite:./data', auth: { 'api-key': {} } };
     await writeFile(configPath, JSON.stringify({ ...base, ...configOf(label, more) }));
     return loadConfig({ cwd: gateway.folder, env: {}, configPath });
   }
@@ -205,7 +205,7 @@ describe('another configuration in a running gateway', () => {
     const response = await ask({ model: 'slow/m', stream: true });
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
     expect((await reader?.read())?.value).to.include('one');
-    await gateway.use(await load('two', { server: { port: 0, drainTimeout: '200ms' } }));
+    await gateway.use(await load('two', { server: { port: 0, drainDelay: '0s', drainTimeout: '200ms' } }));
     expect((await witness()).label).to.equal('two');
     expect(closings(), 'its stream goes on').to.deep.equal([]);
     const closed = gateway.close();

@@ -1,4 +1,5 @@
 import { readdirSync } from 'node:fs';
+import { mock } from 'node:test';
 import Anthropic from '@anthropic-ai/sdk';
 import { expect } from 'chai';
 import OpenAI from 'openai';
@@ -61,6 +62,16 @@ describe('a gateway in memory', () => {
     expect(gateway.server.listening).to.equal(false);
     expect((await gateway.inject('/livez')).status).to.equal(200);
     expect(readdirSync(cwd)).to.deep.equal([]);
+  });
+
+  it('closes without the delay of a drain, which nobody has to notice', async () => {
+    const gateway = await start({ providers: { echo: {} } });
+    mock.timers.enable({ apis: ['setTimeout'] });
+    try {
+      await gateway.close();
+    } finally {
+      mock.timers.reset();
+    }
   });
 
   for (const stream of [false, true])
@@ -131,8 +142,8 @@ describe('a gateway in memory', () => {
       (error: Error) => error.message,
     );
   const WRONG: readonly (readonly [what: string, options: object, says: RegExp])[] = [
-    ['an object and a file', { config: {}, configPath: 'x.yaml' }, /config is given together with configPath/],
-    ['a text', { config: 'providers: {}' }, /config is no object\. Give an object of sections/],
+    ['an object and a file', { config: {}, configPath: 'x.yaml' }, /config cannot be combined with configPath/],
+    ['a text', { config: 'providers: {}' }, /config is not an object\. Use an object of sections/],
     [
       'a misspelt key',
       { config: { providers: { echo: {} }, sever: {} } },

@@ -136,8 +136,8 @@ describe('a provider with several keys', () => {
 
 describe('the keys of a list', () => {
   for (const [what, config, message] of [
-    ['stand beside an apiKey', { apiKey: 'x', apiKeys: POOL }, 'stands beside an `apiKey`'],
-    ['have one name twice', { apiKeys: [POOL[0], { ...POOL[1], name: 'one' }] }, 'a second time'],
+    ['stand beside an apiKey', { apiKey: 'x', apiKeys: POOL }, 'cannot be combined with `apiKey`'],
+    ['have one name twice', { apiKeys: [POOL[0], { ...POOL[1], name: 'one' }] }, 'repeats the name "one"'],
     ['are all reserves', { apiKeys: [POOL[2]] }, 'no key with a weight'],
   ] as const)
     it(`are refused if they ${what}`, () => {

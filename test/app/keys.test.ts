@@ -245,7 +245,7 @@ describe('an API key over HTTP', () => {
       },
       (error: Error) => error.message,
     );
-    expect(fault).to.match(/"api-key".*made under a pepper/s);
+    expect(fault).to.match(/"api-key".*belong to another pepper/s);
   });
 
   it('is distinguished from the keys of a user of the same name at another issuer', async () => {

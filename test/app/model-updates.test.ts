@@ -211,7 +211,7 @@ describe('an update of the models', () => {
   ])[] = [
     ['HTML', () => answer(200, '<!doctype html><p>Sign in</p>', { 'content-type': 'text/html' }), /not JSON/],
     ['a redirect', () => answer(302, '', { location: 'http://127.0.0.1:9/models.json' }), /302|not JSON/],
-    ['an error', () => answer(500, 'no'), /its response was 500/],
+    ['an error', () => answer(500, 'no'), /it returned status 500/],
     ['100 MB', () => big, /more than 16 MiB/],
     ['another document', () => answer(200, { hello: 'world' }), /cannot be used/],
     ['a negative price', () => bad({ input: -1, output: 1 }), /cannot be used: vendors/],
@@ -226,7 +226,7 @@ describe('an update of the models', () => {
         ]),
       /the price of openai\/gpt-7 leaves a gap: there is no price from 2027-01-01 to 2027-02-01/,
     ],
-    ['an older edition', () => answer(200, tableOf({}, { version: 1 })), /has the version 1; the one in use has \d+/],
+    ['an older edition', () => answer(200, tableOf({}, { version: 1 })), /has the version 1, older than \d+ in use/],
     ['a name that writes into a terminal', () => answer(200, tableOf({ 'gpt\u001b[2J': ROW })), /cannot be used/],
   ];
   for (const [title, hostile, reason] of HOSTILE)
@@ -261,7 +261,7 @@ describe('an update of the models', () => {
   it('runs on a timer, and the log has the prices that would rise (E16)', async () => {
     table = answer(200, tableOf({ 'gpt-7': ROW, 'gpt-6.1-sol': { price: { input: 99, output: 99 } } }));
     await restart({ refresh: '24h' });
-    await until('it is told', () => gateway.logText().includes('prices that would be dearer stay as they were'));
+    await until('it is told', () => gateway.logText().includes('higher prices were not applied'));
     expect(gateway.logText()).to.include('openai/gpt-6.1-sol');
     expect(await priceOf('openai/gpt-7')).to.equal('0.000002');
     expect(await priceOf('openai/gpt-6.1-sol')).to.not.equal('0.000099');
@@ -273,7 +273,7 @@ describe('an update of the models', () => {
         (started) => started.stop().then(() => ''),
         (error: Error) => error.message,
       );
-    expect(await refused({ table: 'http://prices.example/models.json' })).to.include('is not an address with https');
+    expect(await refused({ table: 'http://prices.example/models.json' })).to.include('is not an https URL');
     expect(await refused({ refresh: '24h' })).to.include('has no address');
   });
 });

@@ -47,7 +47,7 @@ describe('notices', () => {
     for (let n = 0; n < 6; n++) expect(await ask('both')).to.include({ by: 'b' });
     const [opened] = await receiver.verified('target.opened', SECRET);
     expect(opened).to.include({ provider: 'a', targets: 'a/m', cause: 'failures', error: '500' });
-    expect(opened?.['text']).to.equal('Target a/m is left alone: its latest calls failed (500)');
+    expect(opened?.['text']).to.equal('Target a/m is left alone: its recent calls failed (500)');
     expect(opened?.['request_id']).to.match(/^req_/);
     vendors['a']?.script(fine);
     const [closed] = await eventually(async () => {
@@ -66,7 +66,7 @@ describe('notices', () => {
     expect((await ask('a/one')).status).to.equal(503);
     const [opened] = await receiver.verified('target.opened', SECRET);
     expect(opened).to.include({ provider: 'a', cause: 'credential', error: '401' });
-    expect(opened?.['text']).to.match(/^3 targets of a are left alone: it does not take our key/);
+    expect(opened?.['text']).to.match(/^3 targets of a are left alone: it rejects the gateway’s key/);
   });
 
   it('contain neither the vendor’s message nor markup', async () => {
@@ -229,15 +229,15 @@ describe('notices', () => {
     expect(rows[2]?.said).to.include('ECONNREFUSED');
     process.exitCode = 0;
     const [tried] = await receiver.verified('test', SECRET);
-    expect(tried?.['text']).to.include('nothing has happened');
+    expect(tried?.['text']).to.include('no action needed');
     expect(await gateway.command('notices', 'test', 'ours')).to.have.lengthOf(1);
     const refused = await gateway.command('notices', 'test', 'other').then(String, (error: Error) => error.message);
-    expect(refused).to.include('there is no receiver "other"').and.include('There are: ours, team, gone.');
+    expect(refused).to.include('receiver "other" not found').and.include('Use one of ours, team, gone.');
   });
 
   for (const [what, options, wrong] of [
     ['without a secret', { url: 'https://hooks.example/x' }, 'has no secret'],
-    ['of Slack without TLS', { url: 'http://hooks.example/x', format: 'slack' }, 'is not an address with https'],
+    ['of Slack without TLS', { url: 'http://hooks.example/x', format: 'slack' }, 'is not an https URL'],
     ['of Teams with a secret', { url: 'https://hooks.example/x', format: 'teams', secret: SECRET }, 'is not used'],
     ['with a password in its address', { url: 'https://a:b@hooks.example/x', secret: SECRET }, 'user or password'],
     ['of an unknown event', { url: 'https://hooks.example/x', secret: SECRET, events: ['target.gone'] }, 'target.gone'],

@@ -77,7 +77,7 @@ const CASES: readonly Case[] = [
     ...{ usd: '0.001', parts: ['input_tokens'] },
   },
   {
-    title: 'a cost of nothing beside a response, which is no count (E7)',
+    title: 'a cost of nothing beside a response, which is not a count (E7)',
     path: '/v1/embeddings',
     asked: { model: 'openai/text-embedding-3-small', input },
     said: { ...embedded, usage: { prompt_tokens: 0, total_tokens: 0, cost: 0 } },

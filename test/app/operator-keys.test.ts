@@ -59,7 +59,7 @@ describe('the expiry of operators’ keys (E41)', () => {
     await gateway.command('keys', 'rotate', rotated.prefix, '--overlap', '1h');
     await gateway.stop();
     await start();
-    const warned = gateway.logs.filter(({ msg }) => String(msg).startsWith('A key of an operator ends soon.'));
+    const warned = gateway.logs.filter(({ msg }) => String(msg).startsWith('An operator key expires soon.'));
     expect(warned.map(({ key }) => key)).to.deep.equal([soon.prefix]);
     expect(await (await gateway.get('/metrics')).text()).to.match(/^tollgate_operator_keys_ending 1$/m);
   });
@@ -69,6 +69,6 @@ describe('the expiry of operators’ keys (E41)', () => {
     const error: unknown = await startGateway({ auth: { 'api-key': { operatorKeyFor: '1h' } } }).catch(
       (e: unknown) => e,
     );
-    expect(String(error)).to.match(/operatorKeyFor.* is 1h, and must be 1d or more/);
+    expect(String(error)).to.match(/operatorKeyFor.* must be at least 1d, but is 1h/);
   });
 });

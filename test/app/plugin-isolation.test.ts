@@ -59,7 +59,9 @@ describe('E66: an optional plugin', () => {
       gateway = await start(text, false);
       for (const stream of [false, true])
         expect((await gateway.post(CHAT, chatOf('Hi', { stream }))).status).to.equal(200);
-      expect((await checks())['plugins']).to.equal('broken: could not be set up and is left out; the log says why');
+      expect((await checks())['plugins']).to.equal(
+        'broken: could not be set up and is not loaded; the log has the reason',
+      );
       expect(
         gateway.logs.filter(({ plugin, msg }) => plugin === 'broken' && /left out/.test(String(msg))),
       ).to.have.length(1);
@@ -155,11 +157,11 @@ describe('E66: a package with version requirements', () => {
 
   it('is refused for another Tollgate or another Node, with the remedy', async () => {
     expect(await messageOf({ peerDependencies: { tollgate: '^7.1.0' } })).to.include(
-      `policies.acme: the plugin "tollgate-plugin-acme" is made for Tollgate ^7.1.0, and this is ${VERSION}. Install a version of the plugin for Tollgate ${VERSION}, or the Tollgate that it is made for.`,
+      `policies.acme: the plugin "tollgate-plugin-acme" requires Tollgate ^7.1.0, but this is ${VERSION}. Install a plugin version for Tollgate ${VERSION}, or the Tollgate version that it requires.`,
     );
     expect(await messageOf({ engines: { tollgate: '>=9' } })).to.include('made for Tollgate >=9');
     expect(await messageOf({ engines: { node: '<18' } })).to.include(
-      `is made for Node.js <18, and this is ${process.versions.node}. Install a version of the plugin for Node.js`,
+      `requires Node.js <18, but this is ${process.versions.node}. Install a plugin version for Node.js`,
     );
   });
 

@@ -155,19 +155,19 @@ describe('folders of the knowledge base with rules', () => {
   });
 
   const REFUSED: readonly (readonly [what: string, access: unknown, why: RegExp])[] = [
-    ['an unknown plan', { secret: { plans: ['stuff'] } }, /names the plan "stuff", which "plans" does not have/],
+    ['an unknown plan', { secret: { plans: ['stuff'] } }, /refers to the plan "stuff", which is not in "plans"/],
     [
       'a folder that is not there',
       { secrets: { users: ['ann'] } },
-      /access\.secrets: is no folder of the knowledge base/,
+      /access\.secrets: is not a folder of the knowledge base/,
     ],
     ['other capitals', { Secret: { users: ['ann'] } }, /access\.Secret: is no folder/],
     ['everybody and somebody', { secret: { everybody: true, users: ['ann'] } }, /names everybody, and users too/],
     ['nobody', { secret: {} }, /agents\.rag\.access\.secret/],
     ['an empty list', { secret: { users: [] } }, /agents\.rag\.access\.secret\.users/],
     ['a misspelt list', { secret: { user: ['ann'] } }, /agents\.rag\.access\.secret/],
-    ['a way out', { '../x': { users: ['ann'] } }, /access\["..\/x"\]: is no path of a subfolder/],
-    ['a slash at the end', { 'secret/': { users: ['ann'] } }, /access\["secret\/"\]: is no path of a subfolder/],
+    ['a way out', { '../x': { users: ['ann'] } }, /access\["..\/x"\]: is not a path of a subfolder/],
+    ['a slash at the end', { 'secret/': { users: ['ann'] } }, /access\["secret\/"\]: is not a path of a subfolder/],
   ];
   for (const [what, access, why] of REFUSED)
     it(`D30 keep the gateway from starting with ${what} in a rule, and the error names the place`, async () => {

@@ -147,7 +147,7 @@ describe('the knowledge base over HTTP', () => {
     const { api_key } = await again.command<{ api_key: string }>('keys', 'create', '--user', 'u');
     const response = await again.get('/api/core/rag?q=bakery', { authorization: `Bearer ${api_key}` });
     expect(((await response.json()) as Loose).data).to.have.length(1);
-    expect(again.logText()).not.to.include('the knowledge base is indexed');
+    expect(again.logText()).not.to.include('knowledge base indexed');
   });
 
   it('is rebuilt, with a log entry, when another version created the index', async () => {
@@ -174,7 +174,7 @@ describe('the knowledge base over HTTP', () => {
       await lookUntil('?q=bakery', 'the second one has the new file', found, beside);
       const changes = [first, second]
         .flatMap(({ logs }) => logs)
-        .filter(({ msg }) => msg === 'the knowledge base is indexed')
+        .filter(({ msg }) => msg === 'knowledge base indexed')
         .map(({ changed }) => Number(changed));
       expect(changes.reduce((sum, changed) => sum + changed, 0)).to.be.at.most(2);
     } finally {

@@ -278,7 +278,7 @@ describe('a stream interrupted by its vendor, of an alias with `resume: true`', 
     first.script(says('Grüße,\n\n'));
     const model = plain();
     const { text, frames } = await ask(model, { stream_options: { include_usage: true } });
-    expect(text).to.match(/\n\n: the stream broke off; second\/p\d+ goes on with it\n\n/);
+    expect(text).to.match(/\n\n: stream interrupted; resumed by second\/p\d+\n\n/);
     const { id = '', usage } = frames.at(-1) ?? {};
     // The first vendor's prompt and output are estimated; the second vendor reported its usage.
     const [prompt, written] = [6, 3];
@@ -302,7 +302,7 @@ describe('a stream interrupted by its vendor, of an alias with `resume: true`', 
     second.script(says('ße,\n\n'));
     const { text, frames } = await ask('three0');
     expect(wordsOf(frames), text).to.equal(FULL);
-    expect(text.match(/^: the stream broke off/gm)).to.have.lengthOf(2);
+    expect(text.match(/^: stream interrupted/gm)).to.have.lengthOf(2);
     expect(third.requests.at(-1) && begunIn(third.requests.at(-1) as RecordedRequest)).to.equal('Grüße,\n\n');
   });
 

@@ -158,7 +158,7 @@ describe('a gateway whose store rejects writes (E55)', function () {
         // A server that changes its role may first close its connections, and be unreachable before it rejects writes.
         await eventually(async () => {
           await ready(started);
-          expect(started.logs.map(({ msg }) => String(msg)).join('\n')).to.include('the store took no write');
+          expect(started.logs.map(({ msg }) => String(msg)).join('\n')).to.include('the store rejects writes');
         }, BOUND_MS);
         expect((await started.processStates())[0]?.store).to.match(says);
         await mend();

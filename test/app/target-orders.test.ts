@@ -133,9 +133,9 @@ describe('operators’ commands for targets', () => {
 
   it('are refused for an unknown target, with a suggestion', async () => {
     for (const [name, words] of [
-      ['pair', 'It is an alias: name one of its targets, a/m, b/m.'],
-      ['nowhere/m', '"tollgate models providers" lists the providers'],
-      ['nowhere', 'There is no target or provider "nowhere"'],
+      ['pair', 'It is an alias; use one of its targets, a/m, b/m.'],
+      ['nowhere/m', 'List them with "tollgate models providers"'],
+      ['nowhere', 'Target or provider "nowhere" not found'],
       ['x'.repeat(400), 'There is no target or provider'],
     ] as const) {
       const { status, body } = await operator.order(name, 'drain');

@@ -166,7 +166,7 @@ describe('a gateway with server.tls', () => {
     expect(await get({})).to.equal(200);
     expect(await get({ cert: client.cert, key: client.key })).to.equal(200);
     expect(await get({ cert: stranger.cert, key: stranger.key })).to.equal('refused');
-    expect(gateway.logText()).to.include('a client certificate was refused');
+    expect(gateway.logText()).to.include('client certificate rejected');
   });
 
   it('drains immediately despite a client that stalls in its handshake', async () => {

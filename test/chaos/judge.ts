@@ -116,7 +116,7 @@ export async function judge(evidence: Evidence): Promise<Verdict> {
     ...(await checkBooks(store, nodes, tried, served, isCutOff)),
     reloaded: logged('the configuration was reloaded'),
     refused: logged('was not reloaded'),
-    replaced: logged('a worker ended and is replaced'),
+    replaced: logged('worker exited; starting a new one'),
     errors: nodes.flatMap((node) => node.logged('error')),
   };
 }

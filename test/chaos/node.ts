@@ -96,7 +96,7 @@ export async function startNode(folder: string): Promise<ChaosNode> {
   const url = await log.url(ended);
   // The first worker listens before the second one starts, and each opens the store.
   await eventually(async () => {
-    if (log.count('the store answers') < WORKERS) throw new Error('not all workers have started');
+    if (log.count('the store responds again') < WORKERS) throw new Error('not all workers have started');
   }, START_MS);
   await pause(SETTLE_MS);
   const write = (text: string) => writeFile(path.join(folder, 'tollgate.config.json'), text);

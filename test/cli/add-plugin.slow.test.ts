@@ -71,12 +71,12 @@ describe('tollgate plugins add', () => {
       /plugin +policy "guard", plugin API 1$/m,
       /licence +MIT$/m,
       /from +\/.*tollgate-plugin-guard-1\.2\.3\.tgz$/m,
-      /provenance +not known of a file$/m,
+      /provenance +unknown for a file$/m,
       /scripts +not run: postinstall$/m,
       /hosts +guard\.example$/m,
       /permissions +ledger$/m,
       /commands +guard$/m,
-      /rights +it runs in the gateway’s process, with all of its rights$/m,
+      /rights +runs in the gateway’s process with all its rights$/m,
     ])
       expect(stderr).to.match(fact);
     expect(existsSync(canary)).to.equal(false);
@@ -166,14 +166,14 @@ describe('tollgate plugins add', () => {
     file?: string,
   ])[] = [
     [
-      'what is no plugin of Tollgate, without running it',
+      'what is not a Tollgate plugin, without running it',
       () => [makePackage(writesCanary, { keywords: [] })],
-      /"tollgate-plugin-guard" is no plugin of Tollgate[\s\S]*nothing of this one was run/,
+      /"tollgate-plugin-guard" is not a Tollgate plugin[\s\S]*No code of this package was run/,
     ],
     [
       'a plugin of another API',
       () => [makePackage(policy().replace('apiVersion: 1', 'apiVersion: 0'))],
-      /speaks plugin API 0, this gateway speaks 1/,
+      /uses plugin API 0, but this gateway supports 1/,
     ],
     [
       'a package that is not built',
@@ -183,7 +183,7 @@ describe('tollgate plugins add', () => {
     [
       'a name that no configuration can have',
       () => [makePackage(policy(), { name: 'guard' })],
-      /cannot be named in a configuration/,
+      /cannot be used in a configuration/,
     ],
     ['what npm does not find', () => ['tollgate-plugin-nowhere-to-be-found'], /npm failed: /],
     ['no word', () => [''], /"" is not a package/],
@@ -192,13 +192,13 @@ describe('tollgate plugins add', () => {
     [
       'a place that is taken',
       () => [makePackage(policy())],
-      /has policies\.guard already\n\s+Give the new one another name with --as/,
+      /already has policies\.guard\n\s+Set another name with --as/,
       `${CONFIG}policies:\n  guard: { plugin: words, words: [x] }\n`,
     ],
     [
       'a configuration that is a program',
       () => [makePackage(policy())],
-      /is a program, which cannot be written into[\s\S]*policies\.guard: \{"plugin":"tollgate-plugin-guard"\}/,
+      /is a program, which cannot be edited automatically[\s\S]*policies\.guard: \{"plugin":"tollgate-plugin-guard"\}/,
       'export default { store: "memory:", providers: { echo: {} } };',
       'tollgate.config.mjs',
     ],
@@ -245,7 +245,7 @@ describe('tollgate plugins add', () => {
     const words = ['plugins', 'add', 'tollgate-plugin-guard', '--yes'];
     const { code, stderr } = await runCli(words, project, { env: { ...env, PATH } });
     expect(code).to.equal(69);
-    expect(stderr).to.match(/npm said more than 10 MB, and was ended\n\s+Look at what/);
+    expect(stderr).to.match(/npm printed more than 10 MB and was stopped\n\s+Check `npm config get registry`/);
     expect(readdirSync(project)).to.deep.equal(['tollgate.config.yaml']);
   });
 

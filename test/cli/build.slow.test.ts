@@ -95,7 +95,7 @@ describe('G44: npm start and npm run build in a clone', function () {
     // Another start builds nothing.
     const third = start();
     await third.seen(LISTENS);
-    expect(third.stderr()).to.include('The build is current').and.not.match(/\[1\//);
+    expect(third.stderr()).to.include('Build is up to date').and.not.match(/\[1\//);
 
     // A gateway with two workers, which loads the form parser only with the first form.
     writeFileSync(path.join(clone, 'pid.mjs'), TELLS_PID);

@@ -51,7 +51,7 @@ describe('tollgate init --client', () => {
   it('asks for a model if the configuration has no alias', async () => {
     const { out, err } = await print('openai', {});
     expect(out).to.include("model: 'provider/model'");
-    expect(err).to.include('Replace provider/model by a model');
+    expect(err).to.include('Replace provider/model with a model');
   });
 
   it('prints one document with --json and nothing else', async () => {
@@ -66,7 +66,7 @@ describe('tollgate init --client', () => {
     for (const client of Object.keys(readSetups()))
       expect((await print(client, {})).out).not.to.match(/\{(?:base|key|model)\}/);
     const error = await print('codx', {}).catch((thrown: unknown) => thrown);
-    expect(error).to.include({ message: 'there is no client "codx"', exitCode: 2 });
+    expect(error).to.include({ message: 'the client "codx" is unknown', exitCode: 2 });
     expect((error as { hint: string }).hint).to.match(/^Did you mean codex\?.*llamaindex/);
   });
 });

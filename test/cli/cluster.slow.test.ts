@@ -124,7 +124,7 @@ describe('a gateway of several workers', function () {
     );
     process.kill(victim, 'SIGKILL');
     await eventually('the death is logged', async () =>
-      linesOf(gateway).some(({ msg, signal }) => msg === 'a worker ended and is replaced' && signal === 'SIGKILL')
+      linesOf(gateway).some(({ msg, signal }) => msg === 'worker exited; starting a new one' && signal === 'SIGKILL')
         ? true
         : undefined,
     );

@@ -67,18 +67,18 @@ describe('the command line', () => {
   const MISUSES: readonly (readonly [words: readonly string[], says: RegExp])[] = [
     [['strat'], /^error {2}unknown command 'strat'\n\s+Did you mean start\?/],
     [['start', '--prot', '1'], /^error {2}unknown option '--prot'\n\s+Did you mean --port\?/],
-    [['start', '--port', ''], /"" is not a port\n\s+Ports are 0 to 65535/],
+    [['start', '--port', ''], /"" is not a port\n\s+Use 0 to 65535/],
     [['start', '--port', ' '], /" " is not a port/],
     [['start', '--port', '0x50'], /"0x50" is not a port/],
     [['start', '--host', ''], /"" is not an address/],
     [['chat', 'echo/echo', 'hi', '--max-tokens', ''], /"" is not a number of tokens/],
-    [['start', '--port', 'abc'], /"abc" is not a port\n\s+Ports are 0 to 65535/],
-    [['start', '--log-level', 'loud'], /"loud" is not a log level\n\s+Levels are debug/],
+    [['start', '--port', 'abc'], /"abc" is not a port\n\s+Use 0 to 65535/],
+    [['start', '--log-level', 'loud'], /"loud" is not a log level\n\s+Use one of debug/],
     [['chat'], /missing required argument 'model'/],
     [['chat', 'echo/echo', 'hi', '--max-tokens', '0'], /"0" is not a number of tokens/],
-    [['chat', 'echo/echo'], /there is no prompt/],
-    [['models', '--provider', 'opnai'], /there is no provider "opnai".*\n\s+Did you mean openai/],
-    [['init', '--client', 'codx'], /there is no client "codx"\n\s+Did you mean codex\?/],
+    [['chat', 'echo/echo'], /the prompt is missing/],
+    [['models', '--provider', 'opnai'], /provider "opnai" not found.*\n\s+Did you mean openai/],
+    [['init', '--client', 'codx'], /the client "codx" is unknown\n\s+Did you mean codex\?/],
     [['keys', 'crate'], /^error {2}unknown command 'crate'\n\s+Did you mean create\?/],
     [['keys', 'create'], /required option '--user/],
     [['frobnicate'], /unknown command/],
@@ -96,7 +96,11 @@ describe('the command line', () => {
     expect(finished.code).to.equal(2);
     expect(document(finished)).to.deep.include({
       ok: false,
-      error: { code: 'usage', message: "unknown command 'frobnicate'", hint: 'Add --help to see what it takes.' },
+      error: {
+        code: 'usage',
+        message: "unknown command 'frobnicate'",
+        hint: 'Add --help to see its arguments and options.',
+      },
     });
   });
 
@@ -122,7 +126,7 @@ describe('the command line', () => {
   it('accepts the built-in configuration in check', async () => {
     const { code, stdout, stderr } = await runCli(['check'], folder);
     expect({ code, stderr }).to.deep.equal({ code: 0, stderr: '' });
-    expect(stdout).to.match(/^config\/default\.yaml is fine: \d+ plugins, prices of \d{4}-\d\d-\d\d, [\w ]+\n$/);
+    expect(stdout).to.match(/^config\/default\.yaml is valid: \d+ plugins, prices of \d{4}-\d\d-\d\d, [\w ]+\n$/);
   });
 
   const LISTS: readonly (readonly [command: string, head: RegExp, row: object])[] = [
@@ -249,7 +253,7 @@ describe('tollgate chat', () => {
   it('exits with 69 and an explanation when the provider has no key', async () => {
     const { code, stdout, stderr } = await runCli(['chat', 'openai/gpt-5', 'hi'], folder);
     expect({ code, stdout }).to.deep.equal({ code: 69, stdout: '' });
-    expect(stderr).to.match(/^error {2}The provider "openai" has no API key yet/);
+    expect(stderr).to.match(/^error {2}The provider "openai" has no API key/);
     expect(stderr).to.include('`apiKey` in its configuration, usually from the environment variable OPENAI_API_KEY.');
   });
 

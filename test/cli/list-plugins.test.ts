@@ -60,7 +60,7 @@ describe('tollgate plugins', () => {
     const [admit] = hooks as readonly object[];
     expect(admit).to.deep.equal({ hook: 'admit', position: 2, of: 3 });
     expect(find('plain')).to.not.have.any.keys('version', 'license');
-    expect(find('plain')).to.deep.include({ environment: ['GUARD_NAME'], provenance: 'a file of this machine' });
+    expect(find('plain')).to.deep.include({ environment: ['GUARD_NAME'], provenance: 'file on this machine' });
     expect(find('acme')).to.include({ version: '2.0.0', provenance: 'https://registry.example/acme.tgz sha512-x' });
     expect(find('limits')).to.include({ source: 'built in', license: 'MIT' }).and.have.property('version');
   });
@@ -70,7 +70,7 @@ describe('tollgate plugins', () => {
     expect(text).to.match(/^KIND +NAME +PLUGIN +SOURCE +VERSION +LICENCE/);
     expect(text).to.match(/^admit +limits, guard, plain$/m);
     expect(text).to.match(/^policy +accounts .*budgets.*$/m);
-    expect(text).to.include('What hooks cost is known where a gateway of this configuration runs.');
+    expect(text).to.include('Hook durations are shown only while a gateway of this configuration runs.');
   });
 
   it('shows the hook statistics of each plugin in the running gateway', async () => {

@@ -66,7 +66,7 @@ describe('signing in with `tollgate login`', function () {
     expect((await chat(stdout.trim())).status).to.equal(401);
     const after = await runCli(['token'], home);
     expect(after.code).to.equal(77);
-    expect(after.stderr).to.include('no one is signed in here').and.to.include('tollgate users login');
+    expect(after.stderr).to.include('not signed in').and.to.include('tollgate users login');
   });
 
   it('renews a token before it ends, once for two terminals', async () => {
@@ -124,8 +124,8 @@ describe('signing in with `tollgate login`', function () {
     const cases: readonly (readonly [string, number, string])[] = [
       ['http://gateway.example', 2, 'do not go over http:// to another machine'],
       ['https://ann:secret@gateway.example', 2, 'not the address of a gateway'],
-      [`http://127.0.0.1:${await freePort()}`, 69, 'does not answer (ECONNREFUSED)'],
-      [`${rig.origin}/v1`, 2, 'no one can sign in at'],
+      [`http://127.0.0.1:${await freePort()}`, 69, 'does not respond (ECONNREFUSED)'],
+      [`${rig.origin}/v1`, 2, 'sign-in is not available at'],
       [rig.origin.replace('127.0.0.1', 'localhost'), 2, `tollgate users login ${rig.origin}`],
     ];
     for (const [url, code, words] of cases) {
@@ -266,7 +266,7 @@ describe('`tollgate login` at a gateway that misbehaves', function () {
     writeFileSync(path.join(home, FILE), '{"signIns":{"https://a.example":{"accessToken":1}}}');
     const failed = await runCli(['token'], home);
     expect(failed.code).to.equal(1);
-    expect(failed.stderr).to.include('does not hold sign-ins').and.to.include('Remove it');
+    expect(failed.stderr).to.include('is not a valid file of sign-ins').and.to.include('Remove it');
   });
 
   it('refuses an invalid proxy in the environment, without showing it', async () => {

@@ -121,7 +121,7 @@ describeWith('moving a store', { postgres: POSTGRES, initdb: INITDB, redis: REDI
     expect(first.counts).to.include({ account: 3, call: 9 });
     expect(first.sums['balance']).to.equal(first.sums['entry_amount']);
     expect((await stat(path.join(folder, 'first'))).mode & 0o777).to.equal(0o600);
-    expect((await refusal(run(runExport, stores.sqlite, 'first'))).message).to.include('is there already');
+    expect((await refusal(run(runExport, stores.sqlite, 'first'))).message).to.include('already exists');
     for (const [from, to, file] of [
       [stores.sqlite, stores.postgres, 'first'],
       [stores.postgres, stores.redis, 'second'],
@@ -163,7 +163,7 @@ describeWith('moving a store', { postgres: POSTGRES, initdb: INITDB, redis: REDI
       ['money', text.replace(/"balance":\d+/, '"balance":1'), /cut off or changed/],
       ['word', text.replace('"reason":"credit"', '"reason":"gift!!"'), /cut off or changed/],
       ['form', text.replace('"tollgate_export":1', '"tollgate_export":2'), /form is not 1/],
-      ['other', '{"hello":1}\n{}\n', /it is no export/],
+      ['other', '{"hello":1}\n{}\n', /it is not an export/],
       ['nothing', '', /cannot be read/],
     ] as const) {
       await writeFile(path.join(folder, title), changed);

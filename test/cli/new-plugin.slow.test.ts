@@ -180,12 +180,12 @@ describe('refusals of tollgate plugins new', () => {
   const REFUSED: readonly (readonly [words: readonly string[], says: RegExp])[] = [
     [['my-crate'], /the kind of the plugin is missing\n\s+Add --kind\. Kinds are agent, auth, /],
     [['my-crate', '--kind', 'provder'], /"provder" is not a kind of plugin\n\s+Did you mean provider\?/],
-    [['My Crate', '--kind', 'policy'], /"My Crate" is not a name for a plugin\n\s+Use 1 to 30 of a-z and 0-9/],
-    [['../up', '--kind', 'policy'], /"\.\.\/up" is not a name for a plugin/],
-    [['x'.repeat(31), '--kind', 'policy'], /is not a name for a plugin/],
-    [['tollgate-plugin-crate', '--kind', 'policy'], /is the name of a package\n\s+Give the plugin's own name: crate\./],
-    [['openai', '--kind', 'provider'], /there is a built-in provider "openai"/],
-    [['pii', '--kind', 'guardrail'], /there is a built-in guardrail "pii"/],
+    [['My Crate', '--kind', 'policy'], /"My Crate" is not a valid plugin name\n\s+Use 1 to 30 of a-z and 0-9/],
+    [['../up', '--kind', 'policy'], /"\.\.\/up" is not a valid plugin name/],
+    [['x'.repeat(31), '--kind', 'policy'], /is not a valid plugin name/],
+    [['tollgate-plugin-crate', '--kind', 'policy'], /is the name of a package\n\s+Use the plugin name: crate\./],
+    [['openai', '--kind', 'provider'], /a built-in provider "openai" exists/],
+    [['pii', '--kind', 'guardrail'], /a built-in guardrail "pii" exists/],
     [['taken', '--kind', 'policy'], /tollgate-plugin-taken exists already/],
   ];
   before(() => mkdirSync(path.join(folder, 'tollgate-plugin-taken')));

@@ -133,7 +133,7 @@ describe('a running gateway whose configuration changes', function () {
       expect(await statusOf('alias-4')).to.equal(404);
       const { status, checks } = await ready();
       expect(status).to.equal('ready');
-      expect(checks.reload).to.include('the former one serves: tollgate.config.json:1');
+      expect(checks.reload).to.include('the previous one stays active: tollgate.config.json:1');
     });
 
   for (const workers of [1, 3])
@@ -151,7 +151,7 @@ describe('a running gateway whose configuration changes', function () {
       expect(reply?.targets[0], listed.stdout).to.deep.include(target);
       expect(reply?.targets[0]?.['attempts']).to.be.at.least(3);
       const shown = await runCli(['targets'], own);
-      expect(shown.stdout).to.match(/TARGET +STATE +WHY +LEFT ALONE S +ERRORS %/);
+      expect(shown.stdout).to.match(/TARGET +STATE +WHY +RETRY IN S +ERRORS %/);
       expect(shown.stdout).to.match(/one\/m +open +rate_limit +\d+ +100\.0 .* 429 no way/);
       const { data } = (await (await fetch(`${url}/api/core/admin/targets`, { headers })).json()) as { data: object[] };
       expect(data[0]).to.deep.include(target);
@@ -193,7 +193,7 @@ describe('a running gateway whose configuration changes', function () {
     expect(trial.stdout)
       .to.include('would change 3 places')
       .and.include('+ models.quick: "echo/echo"')
-      .and.include('~ providers.one.apiKey: another secret')
+      .and.include('~ providers.one.apiKey: changed secret')
       .and.include('~ server.host: "127.0.0.1" → "127.0.0.2"  (after a restart)')
       .and.not.include('sk-');
     expect(await statusOf('quick')).to.equal(404);
@@ -255,7 +255,7 @@ describe('a running gateway whose configuration changes', function () {
     });
     const [victim = ''] = pids.trim().split('\n');
     process.kill(Number(victim), 'SIGKILL');
-    await eventually(async () => expect(lines('a worker ended and is replaced')).to.have.lengthOf(1));
+    await eventually(async () => expect(lines('worker exited; starting a new one')).to.have.lengthOf(1));
     for (let n = 0; n < 20; n += 1) expect(await statusOf('other').catch(() => 200)).to.equal(200);
   });
 

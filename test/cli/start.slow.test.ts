@@ -125,7 +125,7 @@ describe('tollgate start', () => {
     const { stdout } = await run('sh', ['-c', `${make}\n${curl} -sS`], { cwd: own, env: { ...process.env, ...env } });
     expect(stdout).to.include('"chat.completion"');
     const known = await start(own, ['--config', config], { TOLLGATE_API_KEY: 'tg_known' });
-    expect(known.banner).not.to.include('To make an API key');
+    expect(known.banner).not.to.include('To create an API key');
   });
 
   it('D47 started by npm start ends when npm is stopped', async () => {

@@ -89,10 +89,10 @@ describe('the program with server.tls', function () {
     const checked = await runCli(['check'], own);
     expect(checked.code).to.equal(0);
     expect(checked.stderr).to.match(
-      /warning: tollgate\.config\.yaml:4:11 server\.tls\.cert: names a certificate that ended on/,
+      /warning: tollgate\.config\.yaml:4:11 server\.tls\.cert: is a certificate that expired on/,
     );
     await start();
-    await eventually(async () => expect(lines('names a certificate that ended on')).to.have.lengthOf(1));
+    await eventually(async () => expect(lines('is a certificate that expired on')).to.have.lengthOf(1));
   });
 
   it('warns once if it listens beyond this machine without TLS or a trusted proxy', async () => {
@@ -132,7 +132,7 @@ describe('the program with server.tls', function () {
 
     const { stdout } = await promisify(execFile)('pgrep', ['-P', String(child.pid)]);
     process.kill(Number(stdout.split('\n')[0]), 'SIGKILL');
-    await eventually(async () => expect(lines('a worker ended and is replaced')).to.have.lengthOf(1));
+    await eventually(async () => expect(lines('worker exited; starting a new one')).to.have.lengthOf(1));
     await eventually(async () => expect(await shown()).to.deep.equal([serialOf(second)]));
   });
 

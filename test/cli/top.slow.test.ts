@@ -119,6 +119,8 @@ describe('tollgate top', function () {
     await gateway.stop();
     const { code, stderr } = await runCli(['top'], installed.folder);
     expect(code).to.equal(69);
-    expect(stderr).to.include('no gateway of this configuration runs on').and.include('Run this as the same user');
+    expect(stderr)
+      .to.include('no running gateway of this configuration found on')
+      .and.include('Run the command as the same user');
   });
 });

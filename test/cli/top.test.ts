@@ -92,11 +92,11 @@ describe('the output of top', () => {
       failures: [],
     });
     expect(lines).to.deep.equal([
-      '2026-11-23 15:20:01 UTC   no gateway runs now',
+      '2026-11-23 15:20:01 UTC   no running gateway',
       'in flight 4',
-      'calls     not known: the store lives in the gateway’s own process',
+      'calls     unknown: the store is in the gateway’s own process',
       '',
-      'No target was tried yet.',
+      'No targets used yet.',
     ]);
   });
 });

@@ -23,7 +23,7 @@ describe('the number of workers', () => {
     it(`is one on the store ${JSON.stringify(store)}, which lives in one process`, async () => {
       expect(await count(1, store)).to.equal(1);
       const refused = await count(2, store).catch((error: Error) => error.message);
-      expect(refused).to.match(/server\.workers is 2, and the store "\w+" lives in one process/);
+      expect(refused).to.match(/server\.workers is 2, and the store "\w+" is limited to one process/);
     });
   }
 });

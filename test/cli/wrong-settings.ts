@@ -40,7 +40,7 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
     title: 'a file of the pepper that is damaged',
     text: 'store: sqlite:./data\nauth:\n  api-key: {}\n',
     files: { 'data/pepper': 'short' },
-    says: '3:3 auth.api-key: has a file that cannot be used',
+    says: '3:3 auth.api-key: has an invalid file',
   },
   { title: 'a short shared secret', text: jwt(`${ISSUER}, secret: abc`), says: '2:63 auth.jwt.secret: has 3 bytes' },
   {
@@ -76,22 +76,22 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
   {
     title: 'a scope of two words',
     text: openid(`${CLIENT}, publicUrl: https://gate.example, scopes: ['a b']`),
-    says: '2:100 auth.openid.scopes[0]: is no scope',
+    says: '2:100 auth.openid.scopes[0]: is not a scope',
   },
   {
     title: 'a session that never ends',
     text: openid(`${CLIENT}, publicUrl: https://gate.example, sessionFor: 400d`),
-    says: '2:103 auth.openid.sessionFor: is 400d, and must be from 1m to 30d',
+    says: '2:103 auth.openid.sessionFor: must be from 1m to 30d, but is 400d',
   },
   {
     title: 'a session that is over at once',
     text: openid(`${CLIENT}, publicUrl: https://gate.example, idleFor: 10s`),
-    says: '2:100 auth.openid.idleFor: is 10s, and must be from 1m to 30d',
+    says: '2:100 auth.openid.idleFor: must be from 1m to 30d, but is 10s',
   },
   {
     title: 'two ways to verify tokens',
     text: jwt(`${ISSUER}, jwksFile: ./keys.json, jwksUri: https://idp.example/keys`),
-    says: '2:87 auth.jwt.jwksUri: stands beside jwksFile',
+    says: '2:87 auth.jwt.jwksUri: cannot be combined with jwksFile',
   },
   {
     title: 'a file of keys that is missing',
@@ -102,13 +102,13 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
     title: 'a file of keys that is no JSON',
     text: jwt(`${ISSUER}, jwksFile: ./keys.json`),
     files: { 'keys.json': '{' },
-    says: '2:65 auth.jwt.jwksFile: cannot be used',
+    says: '2:65 auth.jwt.jwksFile: is invalid',
   },
   {
     title: 'a file of keys without a key that can verify',
     text: jwt(`${ISSUER}, jwksFile: ./keys.json`),
     files: { 'keys.json': '{"keys":[{"kty":"oct","k":"eA"}]}' },
-    says: '2:65 auth.jwt.jwksFile: cannot be used: the file holds no key',
+    says: '2:65 auth.jwt.jwksFile: is invalid: the file contains no key',
   },
   {
     title: 'keys that would be fetched without TLS',
@@ -123,7 +123,7 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
   {
     title: 'a clock tolerance of minutes',
     text: jwt(`${ISSUER}, clockTolerance: 5m`),
-    says: '2:71 auth.jwt.clockTolerance: is 5m, and at most 60s',
+    says: '2:71 auth.jwt.clockTolerance: must be at most 60s, but is 5m',
   },
   {
     title: 'an enforced balance that need not be known',
@@ -148,7 +148,7 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
   {
     title: 'the name of a header that is none',
     text: 'providers:\n  openai: { headers: { "x y": a } }\n',
-    says: '2:24 providers.openai.headers["x y"]: is no name that can stand here',
+    says: '2:24 providers.openai.headers["x y"]: is not an allowed name',
   },
   {
     title: 'a header that would be two',
@@ -158,32 +158,32 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
   {
     title: 'a team on a model that is no alias',
     text: agents('team: { model: fats }'),
-    says: '4:18 agents.team.model: names the model "fats", which is no alias',
+    says: '4:18 agents.team.model: refers to the model "fats", which is not an alias',
   },
   {
     title: 'a team on a provider that is not there',
     text: agents('team: { model: openia/gpt-5 }'),
-    says: '4:18 agents.team.model: names the provider "openia"',
+    says: '4:18 agents.team.model: refers to the provider "openia"',
   },
   {
     title: 'an agent on a model that is no alias',
     text: team('law: { when: law, instructions: be brief, model: smart }'),
-    says: '4:83 agents.team.agents.law.model: names the model "smart"',
+    says: '4:83 agents.team.agents.law.model: refers to the model "smart"',
   },
   {
     title: 'a router on a provider that is not there',
     text: agents('team: { model: fast, router: { model: opnai/gpt-5 } }'),
-    says: '4:41 agents.team.router.model: names the provider "opnai"',
+    says: '4:41 agents.team.router.model: refers to the provider "opnai"',
   },
   {
     title: 'the medical agents on a model that is no alias',
     text: agents('medical: { model: clever }'),
-    says: '4:21 agents.medical.model: names the model "clever"',
+    says: '4:21 agents.medical.model: refers to the model "clever"',
   },
   {
     title: 'a reviewer on a model that is no alias',
     text: agents('medical: { model: fast, reviewModel: echo }'),
-    says: '4:40 agents.medical.reviewModel: names the model "echo"',
+    says: '4:40 agents.medical.reviewModel: refers to the model "echo"',
   },
   {
     title: 'an agent without a line for the router',
@@ -198,58 +198,58 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
   {
     title: 'an agent with a name of the team’s own',
     text: team('writer: { when: always, instructions: write }'),
-    says: '4:42 agents.team.agents.writer: has a name that the team uses itself',
+    says: '4:42 agents.team.agents.writer: has a reserved name',
   },
   {
     title: 'a tool that no plugin has',
     text: team('law: { when: law, instructions: be brief, tools: [rga] }'),
-    says: '4:84 agents.team.agents.law.tools[0]: names "rga"',
+    says: '4:84 agents.team.agents.law.tools[0]: refers to "rga"',
   },
   {
     title: 'a knowledge base without its folder',
     text: agents('rag: { folder: ./knowledge }'),
-    says: '4:18 agents.rag.folder: is no folder',
+    says: '4:18 agents.rag.folder: is not a folder',
   },
   {
     title: 'a knowledge base that is a file',
     text: agents('rag: { folder: ./a.md }'),
     files: { 'a.md': 'a' },
-    says: '4:18 agents.rag.folder: is no folder',
+    says: '4:18 agents.rag.folder: is not a folder',
   },
   {
     title: 'a knowledge base that holds the configuration',
     text: agents('rag: { folder: . }'),
-    says: '4:18 agents.rag.folder: holds the gateway’s own',
+    says: '4:18 agents.rag.folder: contains the gateway’s configuration',
   },
   {
     title: 'a rule for a folder that is written otherwise',
     text: agents('rag: { folder: ./k, access: { HR: { users: [a] } } }'),
     files: { 'k/hr/a.md': 'a' },
-    says: '4:37 agents.rag.access.HR: is no folder of the knowledge base',
+    says: '4:37 agents.rag.access.HR: is not a folder of the knowledge base',
   },
   {
     title: 'a rule that names everybody and some',
     text: agents('rag: { folder: ./k, access: { hr: { everybody: true, users: [a] } } }'),
     files: { 'k/hr/a.md': 'a' },
-    says: '4:37 agents.rag.access.hr: names everybody, and users too',
+    says: '4:37 agents.rag.access.hr: combines everybody with users',
   },
   {
     title: 'a rule for a plan that is not there',
     text: agents('rag: { folder: ./k, access: { hr: { plans: [pro] } } }'),
     files: { 'k/hr/a.md': 'a' },
-    says: '4:47 agents.rag.access.hr.plans[0]: names the plan "pro"',
+    says: '4:47 agents.rag.access.hr.plans[0]: refers to the plan "pro"',
   },
   {
     title: 'a rule that holds a whole key',
     text: agents(`rag: { folder: ./k, access: { hr: { keys: [tg_${'a'.repeat(12)}_${'b'.repeat(49)}] } } }`),
     files: { 'k/hr/a.md': 'a' },
-    says: '4:46 agents.rag.access.hr.keys[0]: holds a whole API key',
+    says: '4:46 agents.rag.access.hr.keys[0]: contains a whole API key',
   },
   {
     title: 'a knowledge base with a model of embeddings of nobody',
     text: agents('rag: { folder: ./k, embeddings: openai/text-embedding-3-small }'),
     files: { 'k/a.md': 'a' },
-    says: '4:35 agents.rag.embeddings: names the provider "openai"',
+    says: '4:35 agents.rag.embeddings: refers to the provider "openai"',
   },
   {
     title: 'an origin without a scheme',

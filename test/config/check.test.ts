@@ -79,9 +79,7 @@ describe('a configuration without problems', () => {
 
   it('refuses to disable a misspelled built-in policy, which would stay enabled', async () => {
     const problem = await checkText('policies: { metre: false, other: false }\n').catch((error: Error) => error);
-    expect(String(problem)).to.include(
-      'policies.metre: switches off a policy that is not there. Did you mean "meter"?',
-    );
+    expect(String(problem)).to.include('policies.metre: disables a policy that does not exist. Did you mean "meter"?');
     expect(String(problem)).to.include('1 problem');
   });
 
@@ -101,7 +99,7 @@ describe('a configuration without problems', () => {
       'dialects/messages',
     ]);
     const problem = await list('operations: { embd: false }\n').catch(String);
-    expect(problem).to.include('operations.embd: switches off an operation that is not there. Did you mean "embed"?');
+    expect(problem).to.include('operations.embd: disables an operation that does not exist. Did you mean "embed"?');
   });
 
   it('passes a plugin its options without the plugin key, with defaults applied', async () => {
@@ -177,7 +175,7 @@ describe('a configuration without problems', () => {
     ] as const;
     expect(() => checkConfig(raw, { ...PLUGINS, schemas })).to.throw(
       ConfigError,
-      'tollgate.config.yaml:1:14 providers.odd: has the plugin "odd", whose configSchema cannot be used: strict mode: unknown keyword: "tipe"',
+      'tollgate.config.yaml:1:14 providers.odd: has the plugin "odd", whose configSchema is invalid: strict mode: unknown keyword: "tipe"',
     );
   });
 
@@ -193,7 +191,7 @@ describe('a configuration without problems', () => {
     ] as const;
     const raw = await readRawConfig({ cwd, env: {} });
     expect(() => checkConfig(raw, { ...PLUGINS, schemas })).to.throw(
-      'plugins[0]: needs "word". Name it under "policies" with "plugin:" and its options.',
+      'plugins[0]: needs "word". Add it under "policies" with "plugin:" and its options.',
     );
   });
 });

@@ -85,14 +85,14 @@ export const PROBLEM_CASES: readonly ProblemCase[] = [
     title: 'a base URL without a scheme',
     text: 'providers:\n  acme: { baseUrl: api.example/v1 }\n',
     problems: [
-      '2:20 providers.acme.baseUrl: must be an http or https URL, not the text "api.example/v1". Write it whole, such as https://api.example/v1.',
+      '2:20 providers.acme.baseUrl: must be an http or https URL, not the text "api.example/v1". Use the whole URL, such as https://api.example/v1.',
     ],
   },
   {
     title: 'a base URL of another protocol, which is not shown since it may hold a password',
     text: 'providers:\n  acme: { baseUrl: "ftp://u:p@a.example" }\n',
     problems: [
-      '2:20 providers.acme.baseUrl: must be an http or https URL, not this text. Write it whole, such as https://api.example/v1.',
+      '2:20 providers.acme.baseUrl: must be an http or https URL, not this text. Use the whole URL, such as https://api.example/v1.',
     ],
   },
   {
@@ -131,7 +131,7 @@ export const PROBLEM_CASES: readonly ProblemCase[] = [
     title: 'a variable that is not set',
     text: 'server:\n  host: ${HOST_NAME}\n',
     problems: [
-      '2:9 server.host: needs the environment variable HOST_NAME, which is not set (looked in the environment, .env.local and .env). Set HOST_NAME, or write ${HOST_NAME:-default}.',
+      '2:9 server.host: needs the environment variable HOST_NAME, which is not set (looked in the environment, .env.local and .env). Set HOST_NAME, or use ${HOST_NAME:-default}.',
     ],
   },
   {
@@ -145,14 +145,14 @@ export const PROBLEM_CASES: readonly ProblemCase[] = [
     title: 'a secret file that is missing',
     text: "providers:\n  acme: { apiKey: '${file:./key}' }\n",
     problems: [
-      '2:19 providers.acme.apiKey: needs the file ./key, which does not exist. Create it, or correct the path; a relative one is relative to the configuration file.',
+      '2:19 providers.acme.apiKey: needs the file ./key, which does not exist. Create it, or correct the path. Relative paths start at the configuration file.',
     ],
   },
   {
     title: 'a malformed reference',
     text: 'server:\n  host: ${HOST NAME}\n',
     problems: [
-      '2:9 server.host: has a "${" that begins no reference. Write ${NAME}, ${NAME:-default}, ${NAME:?message}, ${file:/path} or ${manager:secret}; a plain "${" is written "$${".',
+      '2:9 server.host: has a "${" without a valid reference. Use ${NAME}, ${NAME:-default}, ${NAME:?message}, ${file:/path} or ${manager:secret}. For a literal "${", write "$${".',
     ],
   },
   {
@@ -164,28 +164,28 @@ export const PROBLEM_CASES: readonly ProblemCase[] = [
   {
     title: 'an alias of a provider that is not configured',
     text: 'providers: { acme: {} }\nmodels:\n  fast: acne/big\n',
-    problems: ['3:9 models.fast: names the provider "acne", which is not configured. Did you mean "acme"?'],
+    problems: ['3:9 models.fast: refers to the provider "acne", which is not configured. Did you mean "acme"?'],
   },
   {
     title: 'an alias of a provider that is switched off',
     text: 'providers: { acme: false }\nmodels:\n  fast: acme/big\n',
-    problems: ['3:9 models.fast: names the provider "acme", which is not configured. There are none.'],
+    problems: ['3:9 models.fast: refers to the provider "acme", which is not configured. None are configured.'],
   },
   {
     title: 'a fallback list with a bad entry',
     text: 'providers: { acme: {} }\nmodels:\n  fast: [acme/big, big]\n',
-    problems: ['3:20 models.fast[1]: must be "provider/model". Write the provider’s name, a slash and the model.'],
+    problems: ['3:20 models.fast[1]: must be "provider/model". Use the provider’s name, a slash and the model.'],
   },
   {
     title: 'an alias of an alias',
     text: 'providers: { acme: {} }\nmodels: { a: acme/big, b: a }\n',
-    problems: ['2:27 models.b: must be "provider/model". An alias cannot name another alias: name its models.'],
+    problems: ['2:27 models.b: must be "provider/model". Use models, since an alias cannot refer to another alias.'],
   },
   {
     title: 'an alias that would hide a provider’s model',
     text: 'providers: { acme: {} }\nmodels: { acme/big: acme/small }\n',
     problems: [
-      '2:11 models["acme/big"]: would hide a model of the provider "acme". Give the alias a name that does not begin with a provider’s.',
+      '2:11 models["acme/big"]: hides a model of the provider "acme". Use an alias name that does not begin with a provider name.',
     ],
   },
   {
@@ -196,12 +196,12 @@ export const PROBLEM_CASES: readonly ProblemCase[] = [
   {
     title: 'limits of a provider that is not configured',
     text: 'providers: { acme: {} }\nplans:\n  free: { rpm: 5, providers: { acmee: { rpm: 1 } } }\n',
-    problems: ['3:32 plans.free.providers.acmee: is no configured provider. Did you mean "acme"?'],
+    problems: ['3:32 plans.free.providers.acmee: is not a configured provider. Did you mean "acme"?'],
   },
   {
     title: 'a default plan that is none',
     text: 'plans: { free: {} }\ndefaultPlan: fre\n',
-    problems: ['2:14 defaultPlan: names the plan "fre", which "plans" does not have. Did you mean "free"?'],
+    problems: ['2:14 defaultPlan: refers to the plan "fre", which is not in "plans". Did you mean "free"?'],
   },
   {
     title: 'a negative and a fractional limit',
@@ -215,7 +215,7 @@ export const PROBLEM_CASES: readonly ProblemCase[] = [
     title: 'a store that is none, without showing it',
     text: 'store: mysql://root:hunter2@db/x\n',
     problems: [
-      '1:8 store: is not a URL that is known. Write memory:, sqlite:./data, redis://host:6379, postgres://user@host/database or { adapter, options }.',
+      '1:8 store: is not a known store URL. Write memory:, sqlite:./data, redis://host:6379, postgres://user@host/database or { adapter, options }.',
     ],
   },
   {
@@ -226,15 +226,13 @@ export const PROBLEM_CASES: readonly ProblemCase[] = [
   {
     title: 'an instance whose name cannot be part of a URL',
     text: 'providers:\n  My Models: { plugin: acme }\n',
-    problems: [
-      '2:3 providers["My Models"]: is not a name that a provider can have. Use 1 to 63 of a-z, 0-9, ".", "_" and "-".',
-    ],
+    problems: ['2:3 providers["My Models"]: is not a valid provider name. Use 1 to 63 of a-z, 0-9, ".", "_" and "-".'],
   },
   {
     title: 'a path as the name of an instance',
     text: 'policies:\n  ./guard.mjs: {}\n',
     problems: [
-      '2:3 policies["./guard.mjs"]: is not a name that a policy can have. Use 1 to 63 of a-z, 0-9, ".", "_" and "-", and name the package or path with "plugin:".',
+      '2:3 policies["./guard.mjs"]: is not a valid policy name. Use 1 to 63 of a-z, 0-9, ".", "_" and "-", and set the package or path as "plugin:".',
     ],
   },
   {

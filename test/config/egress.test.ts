@@ -17,7 +17,7 @@ const files = {
 };
 const provider = (...lines: readonly string[]): string =>
   ['providers:', '  acme:', ...lines.map((line) => `    ${line}`)].join('\n');
-const HINT = 'Write http://host:port or https://host:port, with user:password@ before the host where it wants one.';
+const HINT = 'Use http://host:port or https://host:port, with user:password@ before the host if required.';
 
 describe('outgoing connections in a configuration', () => {
   afterEach(removeFolders);
@@ -70,16 +70,12 @@ describe('outgoing connections in a configuration', () => {
   });
 
   for (const [title, lines, problems] of [
-    [
-      'a proxy that is none',
-      ['proxy: "http://"'],
-      [`3:12 providers.acme.proxy: is not the address of a proxy. ${HINT}`],
-    ],
+    ['a proxy that is none', ['proxy: "http://"'], [`3:12 providers.acme.proxy: is not a valid proxy URL. ${HINT}`]],
     ['true', ['proxy: true'], [`3:12 providers.acme.proxy: is true. ${HINT}`]],
     [
       'a SOCKS proxy',
       ['proxy: socks5://u:p@host'],
-      [`3:12 providers.acme.proxy: is a SOCKS proxy; HTTP proxies with CONNECT are supported. ${HINT}`],
+      [`3:12 providers.acme.proxy: is a SOCKS proxy; only HTTP proxies with CONNECT are supported. ${HINT}`],
     ],
     [
       'a proxy with a path',
@@ -89,34 +85,34 @@ describe('outgoing connections in a configuration', () => {
     [
       'a password that is not encoded',
       ['proxy: http://u:100%@host'],
-      [`3:12 providers.acme.proxy: has a user or password with a % that encodes nothing; write %25 for it. ${HINT}`],
+      [`3:12 providers.acme.proxy: has an invalid % in the user or password; use %25. ${HINT}`],
     ],
     [
       'a certificate without a key',
       ['tls: { cert: own.crt }'],
       [
-        '3:18 providers.acme.tls.cert: needs key, which is not set or empty. Name the certificate and its private key, or neither.',
+        '3:18 providers.acme.tls.cert: needs key, which is not set or empty. Set both the certificate and its private key, or neither.',
       ],
     ],
     [
       'the key of another certificate',
       ['tls: { cert: own.crt, key: other.key }'],
       [
-        '3:32 providers.acme.tls.key: does not belong to the certificate. Name the key it was made with; the gateway’s own certificate comes first in its file.',
+        '3:32 providers.acme.tls.key: does not belong to the certificate. Use the key of the certificate. The gateway’s own certificate must be first in its file.',
       ],
     ],
     [
       'authorities that are none',
       ['tls: { ca: text.pem }'],
       [
-        '3:16 providers.acme.tls.ca: names a file that holds no certificates. Put those of the authority there, as PEM.',
+        '3:16 providers.acme.tls.ca: is a file without a certificates. Use a PEM file with the certificates of the authority.',
       ],
     ],
     [
       'a file that is not there',
       ['tls: { ca: nope.crt }'],
       [
-        '3:16 providers.acme.tls.ca: needs the file nope.crt, which does not exist. Create it, or correct the path; a relative one is relative to the configuration file.',
+        '3:16 providers.acme.tls.ca: needs the file nope.crt, which does not exist. Create it, or correct the path. Relative paths start at the configuration file.',
       ],
     ],
   ] as const)
@@ -143,7 +139,7 @@ describe('outgoing connections in a configuration', () => {
     const config: GatewayConfig = await checkText(provider('tls: { cert: expired.crt, key: expired.key }'), { files });
     const [warning] = egressWarnings(config.instances);
     expect(warning).to.include({ pointer: '/providers/acme/tls/cert' });
-    expect(warning?.message).to.match(/ended on \d{4}-\d\d-\d\d: the other side refuses it/);
+    expect(warning?.message).to.match(/expired on \d{4}-\d\d-\d\d: servers reject it/);
     expect(egressWarnings(config.instances, Date.now() - 100 * 86_400_000)[0]?.message).to.include('begins on');
   });
 });

@@ -39,6 +39,6 @@ describe('the environment', () => {
     const cwd = makeFolder();
     mkdirSync(path.join(cwd, '.env'));
     const message = await loadEnv({}, [cwd], cwd).catch((error: Error) => error.message);
-    expect(message).to.include('.env cannot be read (EISDIR). Make it a file that this user may read, or remove it.');
+    expect(message).to.include('.env cannot be read (EISDIR). Make it a file that this user can read, or remove it.');
   });
 });

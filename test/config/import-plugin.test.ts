@@ -61,10 +61,10 @@ describe('importing a plugin', () => {
 
   const builtins: readonly Builtin[] = [{ kind: 'provider', name: 'openrouter', url: 'file:///nope.js' }];
   const missing: readonly [spec: string, expected: string][] = [
-    ['opnrouter', 'there is no built-in provider plugin "opnrouter". Did you mean "openrouter"?'],
+    ['opnrouter', 'the built-in provider plugin "opnrouter" does not exist. Did you mean "openrouter"?'],
     [
       'koa',
-      'there is no built-in provider plugin "koa". Built in are: openrouter. Any other is named by "plugin:", as a package tollgate-plugin-…, with its scope, or as a path.',
+      'the built-in provider plugin "koa" does not exist. Built-in plugins: openrouter. For others, set "plugin:" to a package tollgate-plugin-… (with its scope) or a path.',
     ],
     [
       'tollgate-plugin-nope',
@@ -73,7 +73,7 @@ describe('importing a plugin', () => {
     ['@acme/nope/sub', 'the package "@acme/nope" is not installed. Run: npm install @acme/nope'],
     [
       './nope.mjs',
-      'the plugin file ./nope.mjs does not exist. Check the path; a relative one is relative to the configuration file.',
+      'the plugin file ./nope.mjs does not exist. Check the path. Relative paths start at the configuration file.',
     ],
   ];
   for (const [spec, expected] of missing) {
@@ -86,24 +86,24 @@ describe('importing a plugin', () => {
     [
       'without a default export',
       'export const a = 1;',
-      'is no plugin: its default export is missing or no object. Export default definePlugin({ … }).',
+      'is not a plugin: its default export is missing or not an object. Export default definePlugin({ … }).',
     ],
     [
       'of an older API',
       plugin().replace('apiVersion: 1', 'apiVersion: 0'),
-      'speaks plugin API 0, this gateway speaks 1.',
+      'uses plugin API 0, but this gateway supports 1.',
     ],
     [
       'with a member that no plugin has (G60)',
       plugin('level: 1'),
-      'has "level", which there is not. Members are: name, kind, apiVersion,',
+      'has the unknown member "level". Members are: name, kind, apiVersion,',
     ],
     [
       'without an API version',
       plugin().replace('apiVersion: 1,', ''),
       'has no "apiVersion". Write apiVersion: 1, a number.',
     ],
-    ['without a name', plugin().replace("name: 'x',", ''), 'is no plugin: it has no "name".'],
+    ['without a name', plugin().replace("name: 'x',", ''), 'is not a plugin: it has no "name".'],
     [
       'of an unknown kind',
       plugin().replace("'provider'", "'porvider'"),
@@ -112,23 +112,23 @@ describe('importing a plugin', () => {
     [
       'of another kind',
       plugin().replace("'provider'", "'tts'"),
-      'is a tts plugin, not a provider plugin. Name it under "tts".',
+      'is a tts plugin, not a provider plugin. Add it under "tts".',
     ],
-    ['without setup', plugin().replace('setup() {},', ''), 'is no plugin: it has no "setup" function.'],
+    ['without setup', plugin().replace('setup() {},', ''), 'is not a plugin: it has no "setup" function.'],
     [
       'with a schema that is none',
       plugin("configSchema: 'x'"),
-      'has "configSchema" "x" that is no JSON schema of an object.',
+      'has an invalid "configSchema" "x", which must be a JSON schema of an object.',
     ],
     [
       'with a schema of a list',
       plugin("configSchema: { type: 'array' }"),
-      'has "configSchema" that is no JSON schema of an object.',
+      'has an invalid "configSchema", which must be a JSON schema of an object.',
     ],
     [
       'with hosts that are no list',
       plugin("hosts: 'api.acme.com'"),
-      'has "hosts" "api.acme.com" that is no list of hosts without scheme and path.',
+      'has an invalid "hosts" "api.acme.com", which must be a list of hosts without scheme and path.',
     ],
     [
       'that throws',

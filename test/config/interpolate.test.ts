@@ -69,7 +69,7 @@ describe('interpolate', () => {
     it(`refuses ${JSON.stringify(text)} and shows the forms`, () => {
       const { errors } = interpolate(text, lookup);
       expect(errors).to.have.length(1);
-      expect(errors[0]?.message).to.equal('has a "${" that begins no reference');
+      expect(errors[0]?.message).to.equal('has a "${" without a valid reference');
       expect(errors[0]?.hint).to.include('${NAME:-default}');
     });
   }

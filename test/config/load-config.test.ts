@@ -60,9 +60,9 @@ describe('loading a configuration', () => {
     expect(message).to.equal(
       [
         'tollgate.config.yaml:1:10 billing: must be off, track or enforce, not the text "of". Did you mean "off"?',
-        'tollgate.config.yaml:3:3 providers.amce: there is no built-in provider plugin "amce". Did you mean "acme"?',
+        'tollgate.config.yaml:3:3 providers.amce: the built-in provider plugin "amce" does not exist. Did you mean "acme"?',
         'tollgate.config.yaml:4:11 providers.acme.regoin: unknown key. Did you mean "region"?',
-        'tollgate.config.yaml:5:3 providers.mine: the plugin file ./nope.mjs does not exist. Check the path; a relative one is relative to the configuration file.',
+        'tollgate.config.yaml:5:3 providers.mine: the plugin file ./nope.mjs does not exist. Check the path. Relative paths start at the configuration file.',
         'tollgate.config.yaml:6:11 plugins[0]: the package "tollgate-plugin-x" is not installed. Run: npm install tollgate-plugin-x',
         '5 problems in the configuration',
       ].join('\n'),
@@ -73,7 +73,7 @@ describe('loading a configuration', () => {
     const message = await load({
       'tollgate.config.yaml': 'store: { plugin: redis, url: redis://u:hunter2@db:6379 }\n',
     }).catch((error: Error) => error.message);
-    expect(message).to.include('tollgate.config.yaml:1:1 store: there is no built-in store plugin "redis".');
+    expect(message).to.include('tollgate.config.yaml:1:1 store: the built-in store plugin "redis" does not exist.');
     expect(message).not.to.include('hunter2');
   });
 
@@ -141,7 +141,7 @@ describe('the check of a plugin', () => {
       'policies.w: has a plugin whose check failed: boom.',
     );
     expect(await message('policies: { w: { plugin: ./words.mjs, mode: odd } }\n')).to.include(
-      'policies.w: has a plugin whose check answers something else than a list of problems.',
+      'policies.w: has a plugin whose check does not return a list of problems.',
     );
   });
 });
@@ -207,10 +207,10 @@ describe('a plugin with its own section', () => {
     const other = (section: string) => ({ 'other.mjs': CACHING.replace("'soundCache'", `'${section}'`) });
     const text = 'operations:\n  other: { plugin: ./other.mjs }\n';
     expect(await message(text, other('server'))).to.include(
-      '2:3 operations.other: plugin_conflict: has its options under "server", which is core’s.',
+      '2:3 operations.other: plugin_conflict: has its options under "server", which belongs to core.',
     );
     expect(await message(text, other('soundCache'))).to.include(
-      'operations.other: plugin_conflict: has its options under "soundCache", which is caching’s.',
+      'operations.other: plugin_conflict: has its options under "soundCache", which belongs to caching.',
     );
   });
 

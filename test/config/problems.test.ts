@@ -20,15 +20,13 @@ const FILE_CASES: readonly ProblemCase[] = [
   {
     title: 'a reference without quotes between braces',
     text: 'providers:\n  acme: { apiKey: ${KEY}, models: [a] }\n',
-    problems: [
-      "2:19 is not valid YAML: a text with a reference stands between brackets without quotes. Quote it: '${KEY}'.",
-    ],
+    problems: ["2:19 is not valid YAML: a text with a reference in brackets is not quoted. Quote it: '${KEY}'."],
   },
   {
     title: 'a text with a reference without quotes in a list of several lines',
     text: 'providers:\n  acme:\n    models: [\n      one,\n      pre-${A:-x}-post ]\n',
     problems: [
-      "5:7 is not valid YAML: a text with a reference stands between brackets without quotes. Quote it: 'pre-${A:-x}-post'.",
+      "5:7 is not valid YAML: a text with a reference in brackets is not quoted. Quote it: 'pre-${A:-x}-post'.",
     ],
   },
   { title: 'an empty file', text: '', problems: ['*is empty'] },
@@ -38,10 +36,7 @@ const FILE_CASES: readonly ProblemCase[] = [
   {
     title: 'names of JavaScript',
     text: '__proto__: { a: 1 }\nproviders: { constructor: {} }\n',
-    problems: [
-      '1:1 __proto__: is a name that cannot be used here.',
-      '2:14 providers.constructor: is a name that cannot be used here.',
-    ],
+    problems: ['1:1 __proto__: is not an allowed name.', '2:14 providers.constructor: is not an allowed name.'],
   },
   {
     title: 'an anchor repeated until it is gigabytes',

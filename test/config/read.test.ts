@@ -87,8 +87,8 @@ describe('reading the configuration', () => {
   it('refuses two candidates and names both', async () => {
     const files = { 'tollgate.config.yaml': YAML, '.config/tollgate.json': JSON_TEXT };
     expect(await readProblem(makeFolder(files))).to.equal(
-      'tollgate.config.yaml is not the only configuration here: tollgate.config.yaml, .config/tollgate.json. ' +
-        'Keep one of them, or say which with --config.\n1 problem in the configuration',
+      'tollgate.config.yaml is not the only configuration in this folder: tollgate.config.yaml, .config/tollgate.json. ' +
+        'Keep one of them, or select one with --config.\n1 problem in the configuration',
     );
   });
 
@@ -101,14 +101,14 @@ describe('reading the configuration', () => {
   ]) {
     it(`refuses to run the built-in configuration next to a file called ${name}`, async () => {
       const problem = await readProblem(makeFolder({ [name]: YAML }));
-      expect(problem).to.include(`${name} is not a name that is looked for. `);
+      expect(problem).to.include(`${name} is not a recognized file name. `);
       expect(problem).to.include('tollgate.config.yaml').and.include('--config');
     });
   }
 
   it('refuses to ignore an unreadable configuration', async () => {
     const cwd = makeFolder({ 'tollgate.config.yaml/x.txt': '' });
-    expect(await readProblem(cwd)).to.include('tollgate.config.yaml cannot be read, or is no file.');
+    expect(await readProblem(cwd)).to.include('tollgate.config.yaml cannot be read or is not a file.');
   });
 
   it('ignores such a file next to a configuration, and files of other kinds', async () => {
@@ -137,9 +137,9 @@ describe('reading the configuration', () => {
   });
 
   const badPaths: readonly [title: string, path: string, problem: string][] = [
-    ['does not exist', 'nope.yaml', 'nope.yaml does not exist or is no file (named by --config)'],
-    ['is a folder', 'sub', 'sub does not exist or is no file (named by --config)'],
-    ['has an unknown ending', 'notes.txt', 'notes.txt is of no known format (named by --config)'],
+    ['does not exist', 'nope.yaml', 'nope.yaml does not exist or is not a file (set by --config)'],
+    ['is a folder', 'sub', 'sub does not exist or is not a file (set by --config)'],
+    ['has an unknown ending', 'notes.txt', 'notes.txt has an unknown format (set by --config)'],
   ];
   for (const [title, configPath, problem] of badPaths) {
     it(`refuses a --config that ${title}`, async () => {
@@ -150,7 +150,7 @@ describe('reading the configuration', () => {
 
   it('names TOLLGATE_CONFIG if it is wrong', async () => {
     expect(await readProblem(makeFolder(), { env: { TOLLGATE_CONFIG: '/nope.yaml' } })).to.include(
-      'named by TOLLGATE_CONFIG',
+      'set by TOLLGATE_CONFIG',
     );
   });
 
@@ -195,7 +195,7 @@ describe('reading the configuration', () => {
       'JSON with a name twice',
       'tollgate.config.json',
       '{ "a": 1, "a": 2 }',
-      'tollgate.config.json:1:11 is not valid JSON: the name "a" stands here a second time',
+      'tollgate.config.json:1:11 is not valid JSON: the name "a" is a duplicate',
     ],
     ['JSON nested without end', 'tollgate.config.json', `{ "a": ${'['.repeat(5000)}`, 'it is nested too deeply'],
     ['two YAML documents', 'tollgate.config.yaml', 'a: 1\n---\nb: 2\n', 'is not valid YAML'],

@@ -12,9 +12,9 @@ describe('the tags of a configuration', () => {
   });
 
   const WRONG: readonly (readonly [text: string, message: RegExp])[] = [
-    ['tags: { Team: [a] }', /tags\.Team: is not a name that a tag can have\. Use 1 to 32 of a-z/],
-    ['tags: { team: ["a,b"] }', /tags\.team\[0\]: is not a value that a tag can have\./],
-    ['tags: { team: ["=x"] }', /tags\.team\[0\]: is not a value/],
+    ['tags: { Team: [a] }', /tags\.Team: is not a valid tag name\. Use 1 to 32 of a-z/],
+    ['tags: { team: ["a,b"] }', /tags\.team\[0\]: is not a valid tag value\./],
+    ['tags: { team: ["=x"] }', /tags\.team\[0\]: is not a valid tag value/],
     ['tags: { team: [] }', /tags\.team: /],
     ['tags: { team: any }', /tags\.team: /],
     ['tags: [team]', /tags: must be/],

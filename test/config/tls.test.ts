@@ -33,7 +33,7 @@ const files = {
 };
 const tls = (...lines: readonly string[]): string =>
   ['server:', '  tls:', ...lines.map((line) => `    ${line}`)].join('\n');
-const MISSING = 'Create it, or correct the path; a relative one is relative to the configuration file.';
+const MISSING = 'Create it, or correct the path. Relative paths start at the configuration file.';
 
 describe('server.tls of a configuration', () => {
   afterEach(removeFolders);
@@ -63,54 +63,54 @@ describe('server.tls of a configuration', () => {
       ['cert: own.crt', 'key: folder'],
       [`4:10 server.tls.key: needs the file folder, which is a folder. ${MISSING}`],
     ],
-    ['no key', ['cert: own.crt'], ['2:3 server.tls: needs "key". The file of its private key, as PEM.']],
+    ['no key', ['cert: own.crt'], ['2:3 server.tls: needs "key". PEM file with its private key.']],
     [
       'the key of another certificate',
       ['cert: own.crt', 'key: other.key'],
       [
-        '4:10 server.tls.key: does not belong to the certificate. Name the key it was made with; the gateway’s own certificate comes first in its file.',
+        '4:10 server.tls.key: does not belong to the certificate. Use the key of the certificate. The gateway’s own certificate must be first in its file.',
       ],
     ],
     [
       'a chain that begins with somebody else',
       ['cert: wrong-way.crt', 'key: own.key'],
       [
-        '4:10 server.tls.key: does not belong to the certificate. Name the key it was made with; the gateway’s own certificate comes first in its file.',
+        '4:10 server.tls.key: does not belong to the certificate. Use the key of the certificate. The gateway’s own certificate must be first in its file.',
       ],
     ],
     [
       'an encrypted key without a passphrase',
       ['cert: encrypted.crt', 'key: encrypted.key'],
-      ['4:10 server.tls.key: names a key that is encrypted. Set server.tls.passphrase.'],
+      ['4:10 server.tls.key: is an encrypted key. Set server.tls.passphrase.'],
     ],
     [
       'a wrong passphrase, which is not shown',
       ['cert: encrypted.crt', 'key: encrypted.key', 'passphrase: hunter2'],
       [
-        '4:10 server.tls.key: names a file that holds no private key, or another one than the passphrase is for. Correct the file or the passphrase.',
+        '4:10 server.tls.key: is a file without a private key, or the passphrase is wrong. Correct the file or the passphrase.',
       ],
     ],
     [
       'files that hold something else, each told',
       ['cert: text.pem', 'key: empty.pem', 'clientCa: text.pem'],
       [
-        '3:11 server.tls.cert: names a file that holds no certificate. Put it there as PEM, “-----BEGIN CERTIFICATE-----” first.',
-        '4:10 server.tls.key: names a file that holds no private key. Put it there as PEM, “-----BEGIN PRIVATE KEY-----” first.',
-        '5:15 server.tls.clientCa: names a file that holds no certificates. Put those of the authority there, as PEM.',
+        '3:11 server.tls.cert: is a file without a certificate. Use a PEM file that begins with “-----BEGIN CERTIFICATE-----”.',
+        '4:10 server.tls.key: is a file without a private key. Use a PEM file that begins with “-----BEGIN PRIVATE KEY-----”.',
+        '5:15 server.tls.clientCa: is a file without a certificates. Use a PEM file with the certificates of the authority.',
       ],
     ],
     [
       'a certificate that was cut',
       ['cert: cut.crt', 'key: own.key'],
       [
-        '3:11 server.tls.cert: names a file that holds no certificate. Put it there as PEM, “-----BEGIN CERTIFICATE-----” first.',
+        '3:11 server.tls.cert: is a file without a certificate. Use a PEM file that begins with “-----BEGIN CERTIFICATE-----”.',
       ],
     ],
     [
       'certificates asked of clients by nobody',
       ['cert: own.crt', 'key: own.key', 'clientAuth: required'],
       [
-        '5:17 server.tls.clientAuth: asks clients for certificates, and nothing says whose. Name the file of their authority as server.tls.clientCa, or remove clientAuth.',
+        '5:17 server.tls.clientAuth: asks clients for certificates, but no authority is set. Set server.tls.clientCa to the file of their authority, or remove clientAuth.',
       ],
     ],
     [
@@ -162,7 +162,7 @@ describe('changes of server.tls by a reload', () => {
     expect(told[0]).to.match(
       /^~ server\.tls\.cert \(the file\): "number \w+, until \d{4}-\d\d-\d\d" → "number \w+, until [\d-]+"$/,
     );
-    expect(told[1]).to.equal('~ server.tls.key (the file): another secret');
+    expect(told[1]).to.equal('~ server.tls.key (the file): changed secret');
   });
 
   for (const [title, before, after, isFixed] of [
@@ -207,7 +207,7 @@ describe('warnings about how a gateway listens', () => {
     const day = 86_400_000;
     const at = (days: number): string | undefined =>
       certificateWarnings({ tls: withTls }, Date.now() + days * day)[0]?.message;
-    expect(at(2)).to.include('ended on');
+    expect(at(2)).to.include('expired on');
     expect(at(0)).to.include('ends on');
     expect(at(-5)).to.include('begins on');
     expect(messages({ tls: withTls }).join()).to.include('ends on');

@@ -58,7 +58,7 @@ export function testCalls(subject: StoreUnderTest): void {
           { target: 'echo/echo-1', class: 'timeout', reason: 'no response within 5 s', ms: 5000 },
           { target: 'echo/echo-2', status: 200, ms: 11 },
         ],
-        errorMessage: 'The caller hung up.',
+        errorMessage: 'The caller disconnected.',
         refusedBy: 'budget "search"',
         lane: 'native',
         startedAt: NOW - 5000,

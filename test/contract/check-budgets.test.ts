@@ -50,17 +50,17 @@ describe('budgets in the configuration', () => {
         'name: e, amount_usd: 1, every: day, tag: "project=any thing"',
       )}tags: { team: [search, ads], project: "*" }\n`,
       [
-        '3:48 budgets[0].tag: names a tag that "tags" of the configuration does not have. Did you mean "team=search"?',
-        '4:48 budgets[1].tag: names a tag that "tags" of the configuration does not have. Did you mean "team"?',
-        '5:48 budgets[2].tag: has a value that no tag can have. Use 1 to 64 letters, digits, spaces and . _ : / @ + -, and begin with a letter or digit.',
-        '6:48 budgets[3].tag: names a tag that "tags" of the configuration does not have. There are: team, project.',
+        '3:48 budgets[0].tag: refers to a tag that is not in "tags" of the configuration. Did you mean "team=search"?',
+        '4:48 budgets[1].tag: refers to a tag that is not in "tags" of the configuration. Did you mean "team"?',
+        '5:48 budgets[2].tag: has an invalid tag value. Use 1 to 64 letters, digits, spaces and . _ : / @ + -, and begin with a letter or digit.',
+        '6:48 budgets[3].tag: refers to a tag that is not in "tags" of the configuration. There are: team, project.',
       ],
     ],
     [
       'of a tag where there are none',
       withBudgets('name: a, amount_usd: 1, every: day, tag: team=search'),
       [
-        '3:48 budgets[0].tag: names a tag that "tags" of the configuration does not have. There are none: list it under "tags".',
+        '3:48 budgets[0].tag: refers to a tag that is not in "tags" of the configuration. No tags are configured. Add it to "tags".',
       ],
     ],
     [
@@ -78,16 +78,14 @@ describe('budgets in the configuration', () => {
         'name: b, amount_usd: 1, every: day, timezone: "+02:00"',
       ),
       [
-        '3:53 budgets[0].timezone: is no time zone. Write an IANA name such as Europe/Berlin, America/New_York or UTC.',
-        '4:53 budgets[1].timezone: is no time zone. Write an IANA name such as Europe/Berlin, America/New_York or UTC.',
+        '3:53 budgets[0].timezone: is no time zone. Use an IANA name such as Europe/Berlin, America/New_York or UTC.',
+        '4:53 budgets[1].timezone: is no time zone. Use an IANA name such as Europe/Berlin, America/New_York or UTC.',
       ],
     ],
     [
       'of the same name',
       withBudgets('name: a, amount_usd: 1, every: day', 'name: a, amount_usd: 1, every: month'),
-      [
-        '4:13 budgets[1].name: is the second budget named "a": what is spent is counted by name. Give it a "name" of its own.',
-      ],
+      ['4:13 budgets[1].name: is a duplicate of the budget "a"; spend is counted by name. Set a unique "name".'],
     ],
     [
       'of nothing, less than nothing and no amount',
@@ -106,7 +104,7 @@ describe('budgets in the configuration', () => {
     [
       'that warn when it is too late',
       withBudgets('name: a, amount_usd: 1, soft_usd: 2, every: day'),
-      ['3:41 budgets[0].soft_usd: is more than "amount_usd", so nobody would be warned. Write less than "amount_usd".'],
+      ['3:41 budgets[0].soft_usd: exceeds "amount_usd", so it would never warn. Use less than "amount_usd".'],
     ],
     [
       'that begin on days that there are not',
@@ -116,9 +114,9 @@ describe('budgets in the configuration', () => {
         'name: c, amount_usd: 1, every: day, starts_on: monday',
       ),
       [
-        '3:56 budgets[0].starts_on: must be a day that every month has. Write a number from 1 to 28.',
+        '3:56 budgets[0].starts_on: must be a day from 1 to 28. Use a number from 1 to 28.',
         '4:55 budgets[1].starts_on: must be a day of the week. Write one of sunday, monday, tuesday, wednesday, thursday, friday, saturday.',
-        '5:54 budgets[2].starts_on: means nothing with "every: day". Leave it out, or write every: week or month.',
+        '5:54 budgets[2].starts_on: has no effect with "every: day". Remove it, or set every: week or month.',
       ],
     ],
     [
@@ -132,19 +130,19 @@ describe('budgets in the configuration', () => {
     [
       'for a tag that is none',
       withBudgets('name: a, amount_usd: 1, every: day, tag: search'),
-      ['3:48 budgets[0].tag: is no tag. Write name=value, such as team=search.'],
+      ['3:48 budgets[0].tag: is no tag. Use name=value, such as team=search.'],
     ],
     [
       'that nothing would be counted for',
       `billing: off\n${withBudgets('name: a, amount_usd: 1, every: day')}`,
-      ['4:3 budgets: are not counted with "billing: off". Write billing: track, or enforce where balances count too.'],
+      ['4:3 budgets: are not counted with "billing: off". Set billing: track, or enforce to check balances too.'],
     ],
     [
       'of a plan, with the same mistakes',
       'providers: { acme: {} }\nplans:\n  free:\n    budgets:\n      - { amount_usd: 1, every: day, timezone: Here }\n      - { amount_usd: 1, every: hour }\n      - { amount_usd: 2, every: hour }\n',
       [
-        '5:48 plans.free.budgets[0].timezone: is no time zone. Write an IANA name such as Europe/Berlin, America/New_York or UTC.',
-        '7:9 plans.free.budgets[2].name: is the second budget named "hour": what is spent is counted by name. Give it a "name" of its own.',
+        '5:48 plans.free.budgets[0].timezone: is no time zone. Use an IANA name such as Europe/Berlin, America/New_York or UTC.',
+        '7:9 plans.free.budgets[2].name: is a duplicate of the budget "hour"; spend is counted by name. Set a unique "name".',
       ],
     ],
   ];

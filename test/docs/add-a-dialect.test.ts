@@ -9,7 +9,7 @@ import { testDialect } from '../conformance/dialect.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { readBlocks } from '../support/pages/read-blocks.ts';
 
-/** The dialect of docs/plugins/11-dialect.md and its fixtures, as a third party would have them. */
+/** Dialect of docs/plugins/11-dialect.md and its fixtures, as a third party would have them. */
 const blocks = readBlocks().filter(({ page }) => page === 'docs/plugins/11-dialect.md');
 const code = blocks.find(({ text }) => text.includes("kind: 'dialect'"))?.text ?? '';
 const fixtures = blocks.filter(({ language }) => language === 'json').map(({ text }) => text);

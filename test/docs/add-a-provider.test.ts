@@ -11,7 +11,7 @@ import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support
 const PAGE = readFileSync(new URL('../../docs/plugins/2-codec.md', import.meta.url), 'utf8');
 const COMPATIBLE = new URL('../../plugins/providers/openai-compatible.ts', import.meta.url).href;
 
-/** The files that the page tells to write: fenced blocks with a path. */
+/** Files of the page: fenced blocks with a path. */
 const files = new Map(
   [...PAGE.matchAll(/^```\w+ (\S+)\n([\s\S]*?)^```$/gm)].map(([, name = '', text = '']) => [name, text]),
 );
@@ -20,7 +20,7 @@ const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-acme-'));
 for (const [name, text] of files) {
   const file = path.join(folder, name);
   mkdirSync(path.dirname(file), { recursive: true });
-  // The one difference: the folder is not this project's, so the import is spelled out.
+  // Only difference to the page: an absolute import, because the folder is not in this project.
   writeFileSync(file, text.replace("'./openai-compatible.ts'", JSON.stringify(COMPATIBLE)));
 }
 writeFileSync(path.join(folder, 'package.json'), '{"type":"module"}');

@@ -10,7 +10,7 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { readBlocks } from '../support/pages/read-blocks.ts';
 import { answer, type ScriptedUpstream, sse, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
-/** The codec of docs/plugins/2-codec.md, as a third party would have it. */
+/** Codec of docs/plugins/2-codec.md, as a third party would have it. */
 const code = readBlocks().find(
   ({ page, text }) => page === 'docs/plugins/2-codec.md' && text.startsWith('// parrot.ts'),
 );

@@ -10,7 +10,7 @@ import { isShown, openShell, readCommands, readFiles, type Shell } from './page-
 const CLONE = fileURLToPath(new URL('../..', import.meta.url));
 const PORTS = ['8787', '9001', '9002'] as const;
 
-/** Commands that change nothing may be repeated: a line of the log leaves within 100 ms, a call is written behind its response. */
+/** Read-only commands may be repeated: log lines appear within 100 ms, and calls are recorded after their response. */
 const READS =
   /^(?:grep|awk|tollgate (?:targets|calls|usage|audit|budgets list|accounts list|keys list)|curl -sS "?\$BASE\/api\/core\/(?:balance|admin\/(?:targets|calls|audit)))/;
 const MAX_TRIES = 20;
@@ -21,7 +21,7 @@ describe('docs/first-day.md', () => {
   const commands = readCommands(chapter);
   let shell: Shell;
   let isBroken = false;
-  /** The one difference: ports that are free here. */
+  /** Only difference to the page: free ports of this machine. */
   let place: (text: string) => string;
 
   before(async () => {
@@ -48,7 +48,7 @@ describe('docs/first-day.md', () => {
 
   for (const { line, command, shown } of commands)
     it(`line ${line} shows what "${command.split('\n')[0]}" prints`, async function () {
-      // What comes after it builds on it.
+      // Later commands build on earlier ones.
       if (isBroken) this.skip();
       let text = await shell.run(place(command));
       for (let tries = 1; !isShown(text, shown.map(place)) && READS.test(command) && tries < MAX_TRIES; tries += 1)

@@ -9,7 +9,7 @@ import { startRegistry } from '../support/processes/npm-registry.ts';
 import { usePackedTollgate } from '../support/processes/packed-tollgate.ts';
 import { freePort } from '../support/processes/server-process.ts';
 
-/** The pages that begin in an empty folder, and what their last block prints. */
+/** Pages that begin in an empty folder, and the output of their last block. */
 const PAGES: Readonly<Record<string, RegExp>> = {
   '1-provider': /^OpenAI: Hello\nAnthropic: Hello\n$/,
   '3-guardrail': /^400\n200\n$/,
@@ -21,7 +21,7 @@ const PAGES: Readonly<Record<string, RegExp>> = {
   ),
 };
 
-/** The blocks of a page that are run or written, in their order; `file` is where one is written. */
+/** Blocks of a page that are run or written, in order. `file` is the path of a written block. */
 const blocksOf = (page: string) =>
   [
     ...readFileSync(path.join(PACKAGE_ROOT, `docs/plugins/${page}.md`), 'utf8').matchAll(
@@ -31,7 +31,7 @@ const blocksOf = (page: string) =>
     .map(({ groups = {} }) => ({ language: groups['language'], file: groups['file'], text: groups['text'] ?? '' }))
     .filter(({ language, file }) => language === 'sh' || file !== undefined);
 
-/** What runs until it is ended, and what it says when it is ready. */
+/** Commands that run until they are stopped, and their output when ready. */
 const SERVERS: readonly (readonly [line: RegExp, ready: RegExp | undefined])[] = [
   [/^node dist\/test\/vendor\.js$/m, undefined],
   [/^npm run dev$/m, /Try it/],
@@ -66,7 +66,7 @@ describe('the pages for authors of plugins', function () {
           npm_config_audit: 'false',
         },
       };
-      // Others may have the ports of the page.
+      // The ports of the page may be in use.
       const ports = Object.fromEntries(
         await Promise.all(['4100', '8787', '8788'].map(async (port) => [port, await freePort()])),
       );
@@ -98,7 +98,7 @@ describe('the pages for authors of plugins', function () {
         expect(code, `${text}\n${stdout}\n${stderr}`).to.equal(0);
         cwd = readFileSync(path.join(empty, 'where'), 'utf8').trim();
         said = stdout;
-        // The ports of what was written from the templates.
+        // Replaces the ports in files written from the templates.
         if (text.startsWith('tollgate plugins new'))
           for (const name of ['tollgate.config.yaml', 'test/vendor.ts', 'dist/test/vendor.js'])
             if (existsSync(path.join(cwd, name)))

@@ -10,10 +10,10 @@ const CLONE = fileURLToPath(new URL('../..', import.meta.url));
 const FOLDER = path.join(CLONE, 'docs/how-to');
 const PORTS = ['8787', '9001', '9002'] as const;
 
-/** The configuration of the first day, on which the pages work. */
+/** Configuration of docs/first-day.md, which the pages use. */
 const CONFIG = readFiles(readFileSync(path.join(CLONE, 'docs/first-day.md'), 'utf8')).get('tollgate.config.yaml') ?? '';
 
-/** A running gateway with two vendors, an operator, a user and three calls, of which the last failed. */
+/** Starts a gateway with two vendors, an operator, a user and three calls; the last call fails. */
 const SET_UP = [
   'node $CLONE/examples/vendors.mjs 9001 9002 > vendors.log 2>&1 &',
   'umask 077; echo north-secret-1 > north.key; echo south-secret-1 > south.key',
@@ -23,7 +23,7 @@ const SET_UP = [
   'PREFIX=$(cut -c 1-15 ann.key)',
   `ask() { curl -sS http://127.0.0.1:8787/v1/chat/completions -H "authorization: Bearer $(cat ann.key)" -H 'content-type: application/json' -d '{"model":"north/north-1","max_tokens":500,"messages":[{"role":"user","content":"Hello"}]}'; }`,
   'ask; ask; curl -sS -X POST http://127.0.0.1:9001/die; ask; curl -sS -X POST http://127.0.0.1:9001/live',
-  // The records are written behind the responses.
+  // Records are written after the responses.
   'for n in $(seq 50); do tollgate calls --json | grep -q provider_unavailable && break; sleep 0.2; done',
 ];
 

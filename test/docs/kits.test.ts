@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { readBlocks } from '../support/pages/read-blocks.ts';
 
-/** The examples of the page that are whole: those of providers and stores need fixtures and a store. */
+/** Complete examples of the page. Examples of providers and stores need fixtures and a store. */
 const RUN = [
   'testAgent',
   'testPolicy',
@@ -28,7 +28,7 @@ for (const kit of RUN) {
     .replaceAll("'tollgate/codec'", at('plugins/providers/kit/index.ts'))
     .replaceAll("'tollgate/conformance'", at('test/conformance/index.ts'));
   writeFileSync(file, own);
-  // Its tests are those of this file.
+  // Importing the example registers its tests in this file.
   await import(file);
 }
 

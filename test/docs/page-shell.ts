@@ -1,14 +1,14 @@
-/** Runs the commands of a page in one shell, as its reader would, and holds what is shown to what is printed. */
+/** Runs the commands of a page in one shell, as a reader would, and compares the output with the page. */
 import { type ChildProcess, spawn } from 'node:child_process';
 
-/** A command of a `console` block and the lines that the page shows below it. */
+/** Command of a `console` block, and the lines that the page shows below it. */
 export interface ShownCommand {
   readonly line: number;
   readonly command: string;
   readonly shown: readonly string[];
 }
 
-/** The commands of all `console` blocks of a page, in order. A command goes on in the next line behind a backslash. */
+/** Reads the commands of all `console` blocks of a page, in order. A backslash continues a command on the next line. */
 export function readCommands(page: string): readonly ShownCommand[] {
   const commands: { line: number; command: string; shown: string[] }[] = [];
   let isInside = false;
@@ -23,13 +23,16 @@ export function readCommands(page: string): readonly ShownCommand[] {
   return commands;
 }
 
-/** The files that a page tells to write: fenced blocks with a path. */
+/** Reads the files of a page: fenced blocks with a path. */
 export function readFiles(page: string): ReadonlyMap<string, string> {
   const blocks = page.matchAll(/^```\w+ (\S+)\n([\s\S]*?)^```$/gm);
   return new Map([...blocks].map(([, name = '', text = '']) => [name, text]));
 }
 
-/** Whether a text is what a page shows, but for times and ids; `…` in a line is any text, and alone any lines. */
+/**
+ * Compares output with the lines of a page, ignoring times and ids. `…` in a line matches any text; alone it matches
+ * any lines.
+ */
 export function isShown(text: string, shown: readonly string[]): boolean {
   const lines = shown.map((line) =>
     line.trim() === '…' ? '(?:.*\\n)*?' : `${escapePattern(settleLine(line)).replaceAll('…', '.*')}\\n`,
@@ -38,7 +41,7 @@ export function isShown(text: string, shown: readonly string[]): boolean {
   return new RegExp(`^${lines.join('')}$`).test(own);
 }
 
-/** A line with words in place of what differs from run to run; the width of columns depends on it. */
+/** Replaces values that differ from run to run, and the whitespace that depends on their width. */
 function settleLine(line: string): string {
   return line
     .replaceAll(/\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}:\d{2}(?:\.\d+)?Z?)?/g, 'DATE')
@@ -53,14 +56,14 @@ function escapePattern(text: string): string {
 }
 
 export interface Shell {
-  /** Runs a command to its end; what it wrote on stdout and stderr, as a terminal would show it. */
+  /** Runs a command to its end. Returns stdout and stderr as a terminal would show them. */
   run(command: string): Promise<string>;
   close(): Promise<void>;
 }
 
 const END = '--- end of a command ---';
 
-/** A shell that goes on from command to command: variables, functions and processes in the background stay. */
+/** Opens a shell for several commands; variables, functions and background processes persist. */
 export function openShell(cwd: string, env: Readonly<Record<string, string>>): Shell {
   const child = spawn('bash', ['--norc', '--noprofile'], { cwd, env, detached: true });
   child.stdin.write('exec 2>&1\n');
@@ -68,7 +71,7 @@ export function openShell(cwd: string, env: Readonly<Record<string, string>>): S
     run: (command) => readUntilEnd(child, () => child.stdin.write(`${command}\necho "${END}"\n`)),
     async close() {
       const closed = new Promise((resolve) => child.once('close', resolve));
-      // With all that it started, also when a command in the middle failed.
+      // Also kills all child processes, even if a command failed in the middle.
       if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGKILL');
       await closed;
     },

@@ -5,7 +5,7 @@ import { PACKAGE_ROOT } from '../../config/package-root.ts';
 
 const HOW = 'docs/how-to/';
 
-/** Questions of operators, newcomers and authors of plugins: the page that answers, and words of the answer. */
+/** Questions of operators, newcomers and plugin authors, each with the page and words of its answer. */
 const QUESTIONS: readonly (readonly [question: string, page: string, words: RegExp])[] = [
   ['who spent what last week', `${HOW}see-spending.md`, /--period last-week/],
   ['why did this call fail', `${HOW}find-why-a-call-failed.md`, /tollgate calls show/],
@@ -52,7 +52,7 @@ function linksOf(page: string): readonly string[] {
   return [...links].map(([, file = '']) => path.join(path.dirname(page), file));
 }
 
-/** Links to follow from the README to each page, the shortest way. */
+/** Minimum number of links to follow from the README to each page. */
 function countClicks(): ReadonlyMap<string, number> {
   const clicks = new Map([['README.md', 0]]);
   let pages = ['README.md'];

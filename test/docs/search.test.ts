@@ -12,7 +12,7 @@ interface DocsSearch {
   rank(pages: readonly object[], phrase: string): readonly Section[];
 }
 
-/** What operators look for, and the page that comes first. */
+/** Queries of operators, and the expected first page. */
 const QUERIES = [
   ['rotate vendor key', 'how-to/rotate-a-vendor-key.html'],
   ['add model alias', 'how-to/add-a-model-alias.html'],
@@ -36,7 +36,7 @@ describe('the search of the docs', () => {
   before(async () => {
     const index = renderDocsSite(PACKAGE_ROOT).get('search.json');
     sections = JSON.parse(String(index)) as readonly Section[];
-    // The script that pages load.
+    // Script that pages load.
     await import(path.join(PACKAGE_ROOT, 'openapi/pages/rank.js'));
     const { prepare, rank } = (globalThis as unknown as { readonly docsSearch: DocsSearch }).docsSearch;
     const pages = prepare(sections);

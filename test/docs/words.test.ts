@@ -6,17 +6,17 @@ import { PACKAGE_ROOT } from '../../config/package-root.ts';
 const MOST = 95_000;
 const MOST_OF_HOW_TO = 800;
 
-/** Pages that a program writes whole. */
+/** Pages that a program writes completely. */
 const WRITTEN = /^providers\//;
-/** What a program writes within a page. */
+/** Generated part of a page. */
 const BLOCK = /^<!-- (?!end).*-->$[\s\S]*?^<!-- end.*-->$/gm;
 
-/** Idioms of former texts: say reported, no one, next to, again, default, invalid. */
+/** Idioms of former texts. Use reported, no one, next to, again, default, invalid. */
 const RETIRED = /\b(?:told|nobody|somebody|beside|anew|unless (?:set|told|given)|is none|who calls|left alone)\b/i;
 
 const readPage = (name: string): string => readFileSync(path.join(PACKAGE_ROOT, 'docs', name), 'utf8');
 
-/** The lines of a page, without code, addresses of links, and what programs write. */
+/** Lines of a page without code, link addresses and generated parts. */
 function proseOf(page: string): readonly string[] {
   const blank = (text: string): string => text.replaceAll(/[^\n]/g, '');
   return page
@@ -27,7 +27,7 @@ function proseOf(page: string): readonly string[] {
     .split('\n');
 }
 
-/** Words that people wrote in each page of docs/, code blocks included. */
+/** Counts the handwritten words of each page of docs/, code blocks included. */
 function countWords(): ReadonlyMap<string, number> {
   const folder = path.join(PACKAGE_ROOT, 'docs');
   const pages = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(

@@ -243,7 +243,7 @@ describe('recorded exchanges', () => {
     const missing = await second.ask('Good night', { seed: 1, temperature: 0.5 }).catch((error: unknown) => error);
     expect(missing).to.be.instanceOf(OpenAI.APIError).and.include({ status: 404, code: 'not_found' });
     expect((missing as Error).message).to.include(
-      'There is no recording of this request to the provider: POST /v1/chat/completions. The nearest is chat-completions-0001.exchange, which differs in messages[0].content.',
+      'No recording found for this request to the provider: POST /v1/chat/completions. The nearest is chat-completions-0001.exchange, which differs in messages[0].content.',
     );
     const elsewhere = await second.client.embeddings
       .create({ model: 'vendor/m', input: 'x' })
@@ -319,11 +319,11 @@ describe('recorded exchanges', () => {
     expect(await fails({ replay: empty, record: empty })).to.include('recorded and replayed at once');
     expect(await fails({ times: true })).to.include('times');
     writeFileSync(path.join(empty, 'x-0001.exchange'), '{"version":1}');
-    expect(await fails({ replay: empty })).to.include('x-0001.exchange is no recorded exchange of this version');
+    expect(await fails({ replay: empty })).to.include('x-0001.exchange is not a recorded exchange of this version');
     const request = { method: 'POST', origin: 'http://x', path: '/x' };
     const response = { status: 200, headers: {}, body: '../secret', chunks: [] };
     writeFileSync(path.join(empty, 'x-0001.exchange'), JSON.stringify({ version: 1, request, response }));
-    expect(await fails({ replay: empty })).to.include('names a body outside of its folder');
+    expect(await fails({ replay: empty })).to.include('refers to a body outside of its folder');
     rmSync(empty, { recursive: true });
   });
 });

@@ -59,9 +59,9 @@ describe('a call through a proxy', () => {
   });
 
   for (const [status, why] of [
-    [407, 'it wants another user and password'],
-    [403, 'its rules do not allow the address'],
-    [502, 'it does not reach the address'],
+    [407, 'it rejected the user and password'],
+    [403, 'its rules block the address'],
+    [502, 'it cannot reach the address'],
     [418, 'it refused'],
   ] as const)
     it(`E67: with a ${status} fails before anything was sent, with the reason`, async () => {
@@ -69,7 +69,7 @@ describe('a call through a proxy', () => {
       const failure = await failureOf(send(wayBy(`http://user:secret-word@127.0.0.1:${proxy.port}`)));
       expect(failure).to.be.instanceOf(UpstreamError);
       expect(failure).to.include({ failure: 'upstream_error', phase: 'connect', sent: false });
-      expect((failure.cause as Error).message).to.equal(`the proxy opened no connection: ${why} (status ${status})`);
+      expect((failure.cause as Error).message).to.equal(`the proxy did not connect: ${why} (status ${status})`);
       expect(`${failure.stack} ${(failure.cause as Error).stack} ${JSON.stringify(log.lines)}`).not.to.include(
         'secret-word',
       );

@@ -85,7 +85,7 @@ describe('compacted conversations', () => {
     const input = [{ type: 'compaction', encrypted_content: 'tg1.openai.forged.secret' }, NEXT];
     const { status, response } = await askResponse(rig, { model: MODEL_OF.openai, input });
     expect([status, (response['error'] as Json)['param']]).to.deep.equal([400, 'input[0]']);
-    expect((response['error'] as Json)['message']).to.include('nobody else can read it');
+    expect((response['error'] as Json)['message']).to.include('cannot be read');
     expect(rig.sent('openai')).to.have.length(before);
   });
 
@@ -131,7 +131,7 @@ describe('compacted conversations', () => {
       rig.say(wire, { pieces: [{ text: 'The user wa' }], finish: 'length' });
       const error = await compact(wire).catch((thrown: unknown) => thrown);
       expect(error).to.include({ status: 400 });
-      expect(String(error)).to.include('no whole summary');
+      expect(String(error)).to.include('did not complete the summary');
     });
 
     for (const stream of [false, true])

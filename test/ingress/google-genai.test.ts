@@ -131,7 +131,9 @@ describe('Google’s own client, @google/genai', () => {
     const content = { parts: [{ text: 'one' }] };
     const image = { parts: [{ inlineData: { mimeType: 'image/png', data: 'AA==' } }] };
     expect(await post('embedContent', { content: image })).to.match(/400 INVALID_ARGUMENT .*content\.parts\[0\]/);
-    expect(await post('embedContent', { content, model: 'models/other' })).to.match(/400 .*`model` must be that/);
+    expect(await post('embedContent', { content, model: 'models/other' })).to.match(
+      /400 .*`model` must be the model in the path/,
+    );
     const differing = [{ content }, { content, taskType: 'CLUSTERING' }];
     expect(await post('batchEmbedContents', { requests: differing })).to.match(/400 .*requests\[1\]\.taskType/);
     expect(await post('batchEmbedContents', { requests: [] })).to.match(/^400 INVALID_ARGUMENT/);

@@ -159,13 +159,13 @@ describe('Google’s interactions', () => {
     const gone = await post({ previous_interaction_id: id });
     const { status, message } = await refusal(gone);
     expect([gone.status, status]).to.deep.equal([400, 'INVALID_ARGUMENT']);
-    expect(message).to.include('Nothing').and.include('Send all steps');
+    expect(message).to.include('not found').and.include('Send all steps');
   });
 
   it('report unsupported features, in Google’s format, and send nothing', async () => {
     const before = rig.sent('gemini').length;
     for (const [body, words] of [
-      [{ agent: 'deep-research-pro-preview-12-2025', model: undefined }, 'name a `model`'],
+      [{ agent: 'deep-research-pro-preview-12-2025', model: undefined }, 'use `model`'],
       [{ background: true }, 'stream'],
       [{ tools: [{ type: 'google_search' }] }, 'generateContent'],
       [{ cached_content: 'cachedContents/x' }, 'operator’s account'],

@@ -41,15 +41,15 @@ describe('clients of Portkey', () => {
     });
 
   const REFUSED: readonly (readonly [headers: Readonly<Record<string, string>>, words: RegExp])[] = [
-    [{ 'x-portkey-config': 'pc-nobody' }, /no alias "pc-nobody".*tollgate config import portkey/],
-    [{ 'x-portkey-config': '{oops' }, /neither an id nor JSON/],
+    [{ 'x-portkey-config': 'pc-nobody' }, /Alias "pc-nobody".*tollgate config import portkey/],
+    [{ 'x-portkey-config': '{oops' }, /name of an alias or a JSON object/],
     [
       { 'x-portkey-config': '{"strategy":{"mode":"conditional"},"targets":[{"provider":"a"},{"provider":"b"}]}' },
-      /"conditional" is not taken/,
+      /"conditional" is not supported/,
     ],
     [{ 'x-portkey-config': '{"provider":"openai","override_params":{"tools":5}}' }, /override_params\.tools/],
-    [{ 'x-portkey-config': '{"provider":"openai","override_params":{"temperature":9}}' }, /not in its range/],
-    [{ 'x-portkey-config': '{"provider":"openai","api_key":"sk-own"}' }, /`api_key`.*set in this gateway/],
+    [{ 'x-portkey-config': '{"provider":"openai","override_params":{"temperature":9}}' }, /out of range/],
+    [{ 'x-portkey-config': '{"provider":"openai","api_key":"sk-own"}' }, /`api_key`.*the operator configures it/],
     [{ 'x-portkey-provider': 'openai', 'x-portkey-custom-host': 'https://x.example' }, /x-portkey-custom-host/],
   ];
   for (const [headers, words] of REFUSED)

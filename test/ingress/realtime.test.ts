@@ -218,7 +218,7 @@ describe('the realtime websocket', () => {
       expect([refused.status, refused.error['code']], at).to.deep.equal([status, code]);
     }
     const { error } = await refusedRealtime(own, '/v1/realtime?model=anthropic/claude-opus-4-8');
-    expect(error['message']).to.equal('The provider "anthropic" has no realtime websocket here; these have: openai.');
+    expect(error['message']).to.equal('The provider "anthropic" does not support realtime; use one of openai.');
     const plain = await own.get(path);
     expect(plain.status).to.equal(426);
     for (const each of ['client_secrets', 'calls', 'sessions']) {
@@ -432,7 +432,7 @@ describe('the realtime websocket', () => {
       await client.got('response.done');
       expect((await theVendor()).events[0]?.['response'].max_output_tokens).to.be.within(770, 781);
       client.send({ ...CREATE, response: { max_output_tokens: 4096 } });
-      expect((await client.got('error'))['error'].message).to.match(/Ask for at most 7\d\d tokens/);
+      expect((await client.got('error'))['error'].message).to.match(/Limit the output to 7\d\d tokens/);
       client.socket.close();
     });
 
@@ -980,7 +980,7 @@ describe('the realtime websocket', () => {
       mock.timers.tick(5000);
       expect((await client.got('error'))['error']).to.include({ code: 'request_timeout' });
       expect(await client.closed()).to.equal(1000);
-      expect(client.reason).to.equal('as old as it may get');
+      expect(client.reason).to.equal('maximum age reached');
       await until('the vendor is left', () => session.code !== undefined);
     });
 
@@ -1065,12 +1065,14 @@ describe('the realtime websocket', () => {
     }
     for (const { refused } of refusals) {
       expect([refused.status, refused.error['code']]).to.deep.equal([429, 'rate_limited']);
-      expect(refused.error['message']).to.include('This key has 16');
+      expect(refused.error['message']).to.include('Limit of 16 realtime websockets per key');
       expect(refused.headers['retry-after']).to.equal('5');
     }
     const { api_key: fifth } = await own.command<{ api_key: string }>('keys', 'create', '--user', 'many');
     const of = { authorization: `Bearer ${fifth}` };
-    expect((await refusedRealtime(own, undefined, of)).error['message']).to.include('This user has 64');
+    expect((await refusedRealtime(own, undefined, of)).error['message']).to.include(
+      'Limit of 64 realtime websockets per user',
+    );
     await openRealtime(own);
     refusals[0]?.clients[0]?.socket.close();
     await until('its vendor is left', () => vendor.sessions.some(({ code }) => code !== undefined));

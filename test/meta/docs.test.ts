@@ -226,7 +226,7 @@ describe('TypeScript in the docs', () => {
 
 /** Errors about made-up or incomplete examples: plugins, models of providers, folders. */
 const MADE_UP =
-  /the package "tollgate-plugin-\w+" is not installed|there is no built-in provider plugin "acme"|names the provider "\w+", which is not configured\. There are none|agents\.rag\S* is no folder/;
+  /the package "tollgate-plugin-\w+" is not installed|the built-in provider plugin "acme" does not exist|refers to the provider "\w+", which is not configured\. None are configured|agents\.rag\S* is not a folder/;
 
 describe('configurations in the docs', () => {
   const { cert, key } = createSelfSigned();

@@ -373,12 +373,12 @@ export const KITS: readonly MutatedFile[] = [
       ['it knows a word in one case alone', 'return plain.toLowerCase();', 'return plain;'],
       [
         'a refusal repeats what it refuses',
-        "throw refusal(api.instance, 'a word that is not allowed here', place);",
+        "throw refusal(api.instance, 'a word that is not allowed', place);",
         'throw refusal(api.instance, `the word ${_text}`, place);',
       ],
       [
         'it refuses with a bug',
-        "throw refusal(api.instance, 'a word that is not allowed here', place);",
+        "throw refusal(api.instance, 'a word that is not allowed', place);",
         "throw new Error('not allowed');",
       ],
       [
@@ -488,18 +488,18 @@ export const KITS: readonly MutatedFile[] = [
     mutants: [
       [
         'a credential is in the log',
-        "log.debug({ reason: (error as Error).message }, 'A token was refused.');",
-        "log.debug({ token }, 'A token was refused.');",
+        "log.debug({ reason: (error as Error).message }, 'token rejected');",
+        "log.debug({ token }, 'token rejected');",
       ],
       [
         'a refusal repeats the credential',
-        "'A token was refused.');\n      throw invalidToken();",
-        "'A token was refused.');\n      throw new GatewayError('invalid_token', `${token} is not valid.`);",
+        "'token rejected');\n      throw invalidToken();",
+        "'token rejected');\n      throw new GatewayError('invalid_token', `${token} is not valid.`);",
       ],
       [
         'a wrong one is a bug',
-        "'A token was refused.');\n      throw invalidToken();",
-        "'A token was refused.');\n      throw error;",
+        "'token rejected');\n      throw invalidToken();",
+        "'token rejected');\n      throw error;",
       ],
       [
         'signatures are not checked',
@@ -631,8 +631,8 @@ export const KITS: readonly MutatedFile[] = [
       ],
       [
         'a refusal repeats the token',
-        '`Vault answers with status ${statusCode}${',
-        "`Vault answers with status ${statusCode}${token ?? ''}${",
+        '`Vault returned status ${statusCode}${',
+        "`Vault returned status ${statusCode}${token ?? ''}${",
       ],
     ],
   },

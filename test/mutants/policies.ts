@@ -16,7 +16,7 @@ export const POLICIES: readonly MutatedFile[] = [
       ['what is held does not count against a budget', 'budget.spent + budget.held', 'budget.spent'],
       ['a request is reserved twice', "if (rows.request) return { result: { outcome: 'duplicate' } };", ''],
       ['a hold is not given back', 'held: held - request.amount,', 'held: held - cost,'],
-      ['a budget that is to be uncharged is charged', '(free.includes(budget.id) ? 0 : cost)', 'cost'],
+      ['a budget that is to be uncharged is charged', '(free.includes(id) ? 0 : cost)', 'cost'],
       [
         'a credit is given twice',
         'if (request) return { result: false };\n  const { balance, credited }',
@@ -106,8 +106,9 @@ export const POLICIES: readonly MutatedFile[] = [
       ],
       [
         'budgets of another provider are charged',
-        'if (isByTarget(budget.rule) && !(target && countsTarget(budget, target))) uncharged.push(budget.id);',
-        '',
+        '.filter((budget) => isByTarget(budget.rule) && !(target && countsTarget(budget, target)))',
+        '.filter(() => false)',
+        ['test/plugins/policies/accounts/budgets/call-budgets.test.ts'],
       ],
       [
         'refused calls fill the store',
@@ -211,8 +212,8 @@ export const POLICIES: readonly MutatedFile[] = [
     mutants: [
       [
         'a part of a window is used beyond its end',
-        '|| slice.limit !== limit || slice.endsAt <= now) continue;',
-        '|| slice.limit !== limit) continue;',
+        '|| slice.limit !== limit || slice.endsAt <= now)',
+        '|| slice.limit !== limit)',
       ],
       ['a part of a window is overdrawn', 'left < amount || slice.limit', 'left < 0 || slice.limit'],
       [
@@ -239,7 +240,7 @@ export const POLICIES: readonly MutatedFile[] = [
     file: 'plugins/policies/limits/index.ts',
     tests: ['test/plugins/policies/limits/collect-limits.test.ts', 'test/plugins/policies/limits/limit-holds.test.ts'],
     mutants: [
-      ['a call that is larger than the limit is refused for ever', 'Math.min(tokens, limit)', 'tokens'],
+      ['a call that is larger than the limit is refused for ever', 'Math.min(wanted, tokens.limit)', 'wanted'],
       ['what was sent without a usage is given back', ': sent ? amount : 0;', ': 0;'],
       [
         'a refused call keeps its places',
@@ -248,8 +249,8 @@ export const POLICIES: readonly MutatedFile[] = [
       ],
       [
         'a user’s limits are not counted',
-        "if (userLimits) sources.push({ ...OF_KEY, scope: 'owner'",
-        "if (userLimits === null) sources.push({ ...OF_KEY, scope: 'owner'",
+        "if (userLimits) sources.push(sourceOf('owner'",
+        "if (userLimits === null) sources.push(sourceOf('owner'",
         ['test/app/key-limits.test.ts'],
       ],
     ],

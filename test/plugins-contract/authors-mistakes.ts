@@ -44,7 +44,7 @@ export const FILES: readonly Mistake[] = [
   {
     what: 'names a file that is not there',
     options: { plugin: './prob.mjs' },
-    says: 'policies.probe: the plugin file ./prob.mjs does not exist. Check the path; a relative one is relative to the configuration file.',
+    says: 'policies.probe: the plugin file ./prob.mjs does not exist. Check the path. Relative paths start at the configuration file.',
   },
   {
     what: 'names a package that is not installed',
@@ -54,28 +54,28 @@ export const FILES: readonly Mistake[] = [
   {
     what: 'names a package by a plain word',
     options: { plugin: 'acme-guard' },
-    says: 'policies.probe: there is no built-in policy plugin "acme-guard". Built in are: access-log, accounts, admin, alias-parameters, cache, feature-hints, limits, metrics, mirror, model-refresh, notices, otel, overload, reconcile, usage, http-guardrail, http-hook, injection, max-cost, pii, schema, topics, words, console. Any other is named by "plugin:", as a package tollgate-plugin-…, with its scope, or as a path.',
+    says: 'policies.probe: the built-in policy plugin "acme-guard" does not exist. Built-in plugins: access-log, accounts, admin, alias-parameters, cache, feature-hints, limits, metrics, mirror, model-refresh, notices, otel, overload, reconcile, usage, http-guardrail, http-hook, injection, max-cost, pii, schema, topics, words, console. For others, set "plugin:" to a package tollgate-plugin-… (with its scope) or a path.',
   },
   {
     what: 'exports nothing',
     file: 'export const a = 1;',
-    says: 'policies.probe: "./probe.mjs" is no plugin: its default export is missing or no object. Export default definePlugin({ … }).',
+    says: 'policies.probe: "./probe.mjs" is not a plugin: its default export is missing or not an object. Export default definePlugin({ … }).',
   },
   {
     what: 'exports a plugin by a name',
     file: `export const plugin = { ${DEFINITION} };`,
-    says: 'policies.probe: "./probe.mjs" is no plugin: its default export is missing or no object. Export default definePlugin({ … }).',
+    says: 'policies.probe: "./probe.mjs" is not a plugin: its default export is missing or not an object. Export default definePlugin({ … }).',
   },
   {
     what: 'exports a function that makes the plugin',
     file: `export default () => ({ ${DEFINITION} });`,
-    says: 'policies.probe: "./probe.mjs" is no plugin: its default export is a function. Export default definePlugin({ … }). Call it there.',
+    says: 'policies.probe: "./probe.mjs" is not a plugin: its default export is a function. Export default definePlugin({ … }). Call it there.',
   },
   { what: 'exports a promise', file: `export default Promise.resolve({ ${DEFINITION} });`, says: '' },
   {
     what: 'exports a list',
     file: `export default [{ ${DEFINITION} }];`,
-    says: 'policies.probe: "./probe.mjs" is no plugin: its default export is missing or no object. Export default definePlugin({ … }).',
+    says: 'policies.probe: "./probe.mjs" is not a plugin: its default export is missing or not an object. Export default definePlugin({ … }).',
   },
   {
     what: 'has a syntax error',
@@ -105,12 +105,12 @@ export const FILES: readonly Mistake[] = [
   {
     what: 'has no name',
     file: define(DEFINITION.replace(`name: 'probe',`, '')),
-    says: 'policies.probe: "./probe.mjs" is no plugin: it has no "name". Write name: \'my-plugin\'.',
+    says: 'policies.probe: "./probe.mjs" is not a plugin: it has no "name". Write name: \'my-plugin\'.',
   },
   {
     what: 'has a name that is no name',
     file: define(DEFINITION.replace(`'probe'`, `'My Guard'`)),
-    says: 'policies.probe: "./probe.mjs" has the name "My Guard". A name is in kebab-case: up to 40 of a to z, 0 to 9 and "-".',
+    says: 'policies.probe: "./probe.mjs" has the invalid name "My Guard". Use kebab-case: at most 40 of a to z, 0 to 9 and "-".',
   },
   {
     what: 'has no kind',
@@ -126,7 +126,7 @@ export const FILES: readonly Mistake[] = [
     what: 'stands in the section of another kind',
     kind: 'policy',
     file: define(DEFINITION.replace(`'policy'`, `'provider'`)),
-    says: 'policies.probe: "./probe.mjs" is a provider plugin, not a policy plugin. Name it under "providers".',
+    says: 'policies.probe: "./probe.mjs" is a provider plugin, not a policy plugin. Add it under "providers".',
   },
   {
     what: 'has no apiVersion',
@@ -136,7 +136,7 @@ export const FILES: readonly Mistake[] = [
   {
     what: 'is of an apiVersion before',
     file: define(DEFINITION.replace('apiVersion: 1', 'apiVersion: 0')),
-    says: 'policies.probe: "./probe.mjs" speaks plugin API 0, this gateway speaks 1. Install a version of the plugin, or of Tollgate, that speaks the other’s.',
+    says: 'policies.probe: "./probe.mjs" uses plugin API 0, but this gateway supports 1. Install a version of the plugin or of Tollgate with a matching API version.',
   },
   {
     what: 'writes apiVersion as a text',
@@ -146,137 +146,137 @@ export const FILES: readonly Mistake[] = [
   {
     what: 'has no setup',
     file: define(DEFINITION.replace(', setup() {}', '')),
-    says: 'policies.probe: "./probe.mjs" is no plugin: it has no "setup" function. Write setup(api, config) { … }.',
+    says: 'policies.probe: "./probe.mjs" is not a plugin: it has no "setup" function. Write setup(api, config) { … }.',
   },
   {
     what: 'has a setup that is no function',
     file: define(DEFINITION.replace('setup() {}', 'setup: {}')),
-    says: 'policies.probe: "./probe.mjs" is no plugin: it has no "setup" function. Write setup(api, config) { … }.',
+    says: 'policies.probe: "./probe.mjs" is not a plugin: it has no "setup" function. Write setup(api, config) { … }.',
   },
   {
     what: 'misspells a member',
     file: define(`${DEFINITION}, configShema: { type: 'object' }`),
-    says: 'policies.probe: "./probe.mjs" has "configShema", which there is not. Did you mean "configSchema"? Members are: name, kind, apiVersion, configSchema, hosts, permissions, provides, requires, processes, section, check, secrets, credentials, isCredential, commands, setup.',
+    says: 'policies.probe: "./probe.mjs" has the unknown member "configShema". Did you mean "configSchema"? Members are: name, kind, apiVersion, configSchema, hosts, permissions, provides, requires, processes, section, check, secrets, credentials, isCredential, commands, setup.',
   },
   {
     what: 'has a configSchema that is a text',
     more: `configSchema: 'object',`,
-    says: 'policies.probe: "./probe.mjs" has "configSchema" "object" that is no JSON schema of an object. Write configSchema: { type: \'object\', properties: { … } }.',
+    says: 'policies.probe: "./probe.mjs" has an invalid "configSchema" "object", which must be a JSON schema of an object. Write configSchema: { type: \'object\', properties: { … } }.',
   },
   {
     what: 'has a configSchema of a list',
     more: `configSchema: { type: 'array' },`,
-    says: 'policies.probe: "./probe.mjs" has "configSchema" that is no JSON schema of an object. Write configSchema: { type: \'object\', properties: { … } }.',
+    says: 'policies.probe: "./probe.mjs" has an invalid "configSchema", which must be a JSON schema of an object. Write configSchema: { type: \'object\', properties: { … } }.',
   },
   {
     what: 'misspells a keyword of its configSchema',
     more: `configSchema: { type: 'object', propertys: {} },`,
-    says: 'policies.probe: has the plugin "./probe.mjs", whose configSchema cannot be used: strict mode: unknown keyword: "propertys". Mend it in the plugin: it is JSON Schema of 2020-12, with "secret" and the formats of docs/plugins.md.',
+    says: 'policies.probe: has the plugin "./probe.mjs", whose configSchema is invalid: strict mode: unknown keyword: "propertys". Correct it in the plugin. It must be JSON Schema 2020-12, with "secret" and the formats of docs/plugins.md.',
   },
   {
     what: 'gives a keyword of its configSchema a wrong value',
     more: options(`port: { type: 'integer', minimum: '1' }`),
-    says: 'policies.probe: has the plugin "./probe.mjs", whose configSchema cannot be used: minimum value must be ["number"]. Mend it in the plugin: it is JSON Schema of 2020-12, with "secret" and the formats of docs/plugins.md.',
+    says: 'policies.probe: has the plugin "./probe.mjs", whose configSchema is invalid: minimum value must be ["number"]. Correct it in the plugin. It must be JSON Schema 2020-12, with "secret" and the formats of docs/plugins.md.',
   },
   {
     what: 'uses a format that there is not (E40)',
     more: options(`to: { type: 'string', format: 'e-mail' }`),
-    says: 'policies.probe: has the plugin "./probe.mjs", whose configSchema cannot be used: unknown format "e-mail"; formats are date, date-time, email, hostname, ipv4, ipv6, regex, uri, uri-reference, uuid, duration, money, url, size, host, base-path, origin, model, header-value, path. Mend it in the plugin: it is JSON Schema of 2020-12, with "secret" and the formats of docs/plugins.md.',
+    says: 'policies.probe: has the plugin "./probe.mjs", whose configSchema is invalid: unknown format "e-mail"; formats are date, date-time, email, hostname, ipv4, ipv6, regex, uri, uri-reference, uuid, duration, money, url, size, host, base-path, origin, model, header-value, path. Correct it in the plugin. It must be JSON Schema 2020-12, with "secret" and the formats of docs/plugins.md.',
   },
   {
     what: 'refers to a schema that there is not',
     more: options(`to: { $ref: '#/$defs/person' }`),
-    says: 'policies.probe: has the plugin "./probe.mjs", whose configSchema cannot be used: can\'t resolve reference #/$defs/person from id #. Mend it in the plugin: it is JSON Schema of 2020-12, with "secret" and the formats of docs/plugins.md.',
+    says: 'policies.probe: has the plugin "./probe.mjs", whose configSchema is invalid: can\'t resolve reference #/$defs/person from id #. Correct it in the plugin. It must be JSON Schema 2020-12, with "secret" and the formats of docs/plugins.md.',
   },
   {
     what: 'has a default that its own option does not take',
     more: options(`port: { type: 'integer', default: 'eighty' }`),
-    says: 'policies.probe.port: has the plugin "./probe.mjs", whose default does not fit its own configSchema: must be a whole number, not the text "eighty". Mend the default in the plugin.',
+    says: 'policies.probe.port: has the plugin "./probe.mjs", whose default does not match its configSchema: must be a whole number, not the text "eighty". Correct the default in the plugin.',
   },
   {
     what: 'has hosts that are no list',
     more: `hosts: 'api.example.com',`,
-    says: 'policies.probe: "./probe.mjs" has "hosts" "api.example.com" that is no list of hosts without scheme and path. Write hosts: [\'api.example.com\', \'localhost:8080\'].',
+    says: 'policies.probe: "./probe.mjs" has an invalid "hosts" "api.example.com", which must be a list of hosts without scheme and path. Write hosts: [\'api.example.com\', \'localhost:8080\'].',
   },
   {
     what: 'writes a host as a URL',
     more: `hosts: ['https://api.example.com/v1'],`,
-    says: 'policies.probe: "./probe.mjs" has "hosts" ["https://api.example.com/v1"] that is no list of hosts without scheme and path. Write hosts: [\'api.example.com\', \'localhost:8080\'].',
+    says: 'policies.probe: "./probe.mjs" has an invalid "hosts" ["https://api.example.com/v1"], which must be a list of hosts without scheme and path. Write hosts: [\'api.example.com\', \'localhost:8080\'].',
   },
   {
     what: 'has requires that is no list',
     more: `requires: 'usage',`,
-    says: 'policies.probe: "./probe.mjs" has "requires" "usage" that is no list of names of plugins. Write requires: [\'accounts\'].',
+    says: 'policies.probe: "./probe.mjs" has an invalid "requires" "usage", which must be a list of names of plugins. Write requires: [\'accounts\'].',
   },
   {
     what: 'requires a plugin that is not configured',
     more: `requires: ['medical'],`,
-    says: 'policies.probe: needs "medical", which no plugin of this configuration is or provides. Name the plugin in the configuration too.',
+    says: 'policies.probe: needs "medical", which no configured plugin provides. Add that plugin to the configuration.',
   },
   {
     what: 'declares a permission that there is not',
     more: `permissions: ['money'],`,
-    says: 'policies.probe: "./probe.mjs" has "permissions" ["money"] that is no list of permissions, of which there are: ledger, records, operators, credentials, hosts. Write permissions: [\'ledger\'].',
+    says: 'policies.probe: "./probe.mjs" has an invalid "permissions" ["money"], which must be a list of permissions (ledger, records, operators, credentials, hosts). Write permissions: [\'ledger\'].',
   },
   {
     what: 'has commands that are no list',
     more: `commands: 'greet',`,
-    says: 'policies.probe: "./probe.mjs" has "commands" "greet" that is no list of commands with name and summary. Write commands: [{ name: \'greet\', summary: \'Greets\' }].',
+    says: 'policies.probe: "./probe.mjs" has an invalid "commands" "greet", which must be a list of commands with name and summary. Write commands: [{ name: \'greet\', summary: \'Greets\' }].',
   },
   {
     what: 'has a command without a summary',
     more: `commands: [{ name: 'greet' }],`,
-    says: 'policies.probe: "./probe.mjs" has "commands" [{"name":"greet"}] that is no list of commands with name and summary. Write commands: [{ name: \'greet\', summary: \'Greets\' }].',
+    says: 'policies.probe: "./probe.mjs" has an invalid "commands" [{"name":"greet"}], which must be a list of commands with name and summary. Write commands: [{ name: \'greet\', summary: \'Greets\' }].',
   },
   {
     what: 'knows credentials of a kind that there is not',
     kind: 'auth',
     more: `credentials: ['cookie'],`,
     setup: `api.hook('authenticate', () => undefined);`,
-    says: 'auth.probe: "./probe.mjs" has "credentials" ["cookie"] that is no list of kinds of credentials, of which there are: key, token, session. Write credentials: [\'token\'].',
+    says: 'auth.probe: "./probe.mjs" has an invalid "credentials" ["cookie"], which must be a list of kinds of credentials (key, token, session). Write credentials: [\'token\'].',
   },
   {
     what: 'has an isCredential that is no function',
     kind: 'auth',
     more: `isCredential: /^team-/,`,
     setup: `api.hook('authenticate', () => undefined);`,
-    says: 'auth.probe: "./probe.mjs" has "isCredential" that is no function. Write isCredential: (text) => text.startsWith(\'team-\').',
+    says: 'auth.probe: "./probe.mjs" has an invalid "isCredential", which must be a function. Write isCredential: (text) => text.startsWith(\'team-\').',
   },
   {
     what: 'has a check that is no function',
     more: `check: true,`,
-    says: 'policies.probe: "./probe.mjs" has "check" that is no function. Write check: (config, context) => [].',
+    says: 'policies.probe: "./probe.mjs" has an invalid "check", which must be a function. Write check: (config, context) => [].',
   },
   {
     what: 'has a check that throws',
     more: `check() { throw new Error('no such folder'); },`,
-    says: 'policies.probe: has a plugin whose check failed: no such folder. Mend its check(), which gives a list of { path, message, hint }.',
+    says: 'policies.probe: has a plugin whose check failed: no such folder. Correct its check(), which must return a list of { path, message, hint }.',
   },
   {
     what: 'has a check that gives no list',
     more: `check: () => 'all is well',`,
-    says: 'policies.probe: has a plugin whose check answers something else than a list of problems. Mend its check(), which gives a list of { path, message, hint }.',
+    says: 'policies.probe: has a plugin whose check does not return a list of problems. Correct its check(), which must return a list of { path, message, hint }.',
   },
   {
     what: 'has a check whose problems have no message',
     more: `check: () => [{ path: '/a' }],`,
-    says: 'policies.probe: has a plugin whose check answers something else than a list of problems. Mend its check(), which gives a list of { path, message, hint }.',
+    says: 'policies.probe: has a plugin whose check does not return a list of problems. Correct its check(), which must return a list of { path, message, hint }.',
   },
   {
     what: 'says nothing that is known of processes',
     kind: 'policy',
     more: `processes: 'two',`,
-    says: 'policies.probe: "./probe.mjs" has "processes" "two" that is no number of processes. Write processes: \'one\', or \'many\'.',
+    says: 'policies.probe: "./probe.mjs" has an invalid "processes" "two", which must be a number of processes. Write processes: \'one\', or \'many\'.',
   },
   {
     what: 'has a section that is no name',
     more: `section: 7,`,
-    says: 'policies.probe: "./probe.mjs" has "section" that is no name of a section. Write section: \'limits\'.',
+    says: 'policies.probe: "./probe.mjs" has an invalid "section", which must be a name of a section. Write section: \'limits\'.',
   },
   {
     what: 'takes a section of core',
     more: `section: 'server',`,
-    says: 'policies.probe: plugin_conflict: has its options under "server", which is core’s.',
+    says: 'policies.probe: plugin_conflict: has its options under "server", which belongs to core.',
   },
   {
     what: 'comes in a package for another Tollgate',
@@ -285,7 +285,7 @@ export const FILES: readonly Mistake[] = [
       'node_modules/tollgate-plugin-acme/package.json': `{ "type": "module", "exports": "./index.mjs", "peerDependencies": { "tollgate": "^9.0.0" } }`,
       'node_modules/tollgate-plugin-acme/index.mjs': define(DEFINITION),
     },
-    says: 'policies.probe: the plugin "tollgate-plugin-acme" is made for Tollgate ^9.0.0, and this is 0.2.0. Install a version of the plugin for Tollgate 0.2.0, or the Tollgate that it is made for.',
+    says: 'policies.probe: the plugin "tollgate-plugin-acme" requires Tollgate ^9.0.0, but this is 0.2.0. Install a plugin version for Tollgate 0.2.0, or the Tollgate version that it requires.',
   },
   {
     what: 'comes in a package for another Node.js',
@@ -294,13 +294,13 @@ export const FILES: readonly Mistake[] = [
       'node_modules/tollgate-plugin-acme/package.json': `{ "type": "module", "exports": "./index.mjs", "engines": { "node": ">=99" } }`,
       'node_modules/tollgate-plugin-acme/index.mjs': define(DEFINITION),
     },
-    says: 'policies.probe: the plugin "tollgate-plugin-acme" is made for Node.js >=99, and this is',
+    says: 'policies.probe: the plugin "tollgate-plugin-acme" requires Node.js >=99, but this is',
   },
   {
     what: 'comes in a package without a file to import',
     options: { plugin: 'tollgate-plugin-acme' },
     files: { 'node_modules/tollgate-plugin-acme/package.json': `{ "type": "module", "exports": "./dist/index.js" }` },
-    says: 'policies.probe: the package "tollgate-plugin-acme" is installed, and the file that its package.json exports is not there. Build the package, or mend its "exports".',
+    says: 'policies.probe: the package "tollgate-plugin-acme" is installed, but the file in "exports" of its package.json is missing. Build the package, or correct its "exports".',
   },
 ];
 
@@ -363,7 +363,7 @@ export const OPTIONS: readonly Mistake[] = [
     what: 'has what is no url (E40)',
     more: options(`it: { type: 'string', format: 'url' }`),
     options: { it: 'example.com' },
-    says: 'policies.probe.it: must be an http or https URL, not the text "example.com". Write it whole, such as https://api.example/v1.',
+    says: 'policies.probe.it: must be an http or https URL, not the text "example.com". Use the whole URL, such as https://api.example/v1.',
   },
   {
     what: 'has what is no duration (E40)',
@@ -426,7 +426,7 @@ export const SET_UPS: readonly Mistake[] = [
   {
     what: 'names an error code that there is not',
     setup: `throw new GatewayError('teapot', 'x');`,
-    says: 'plugin "probe": setup failed: there is no error code "teapot"; docs/http.md lists all of them (probe.mjs:',
+    says: 'plugin "probe": setup failed: the error code "teapot" does not exist; docs/http.md lists all codes (probe.mjs:',
   },
   {
     what: 'misspells a hook',
@@ -456,7 +456,7 @@ export const SET_UPS: readonly Mistake[] = [
   {
     what: 'registers a hook for an operation that nobody has',
     setup: `api.hook('admit', { operations: ['chatt'], handler() {} });`,
-    says: 'plugin "probe": hook "admit" is for the operation "chatt", which nobody registered. Did you mean "chat"?',
+    says: 'plugin "probe": hook "admit" is for the operation "chatt", which is not registered. Did you mean "chat"?',
   },
   {
     what: 'registers a hook for operations that are no list',
@@ -466,22 +466,22 @@ export const SET_UPS: readonly Mistake[] = [
   {
     what: 'misspells the role of a route',
     setup: `api.route({ method: 'GET', path: '/probe', summary: 'x', auth: ['key'], role: 'owner', responses: { 200: 'OK.' }, handler() {} });`,
-    says: 'plugin "probe": route "GET /probe" has "role" "owner", which it cannot be. Allowed is: "admin".',
+    says: 'plugin "probe": route "GET /probe" has the invalid value "owner" for "role". Allowed is: "admin".',
   },
   {
     what: 'writes the role of a route with a capital',
     setup: `api.route({ method: 'GET', path: '/probe', summary: 'x', auth: ['key'], role: 'Admin', responses: { 200: 'OK.' }, handler() {} });`,
-    says: 'plugin "probe": route "GET /probe" has "role" "Admin", which it cannot be. Did you mean "admin"? Allowed is: "admin".',
+    says: 'plugin "probe": route "GET /probe" has the invalid value "Admin" for "role". Did you mean "admin"? Allowed is: "admin".',
   },
   {
     what: 'misspells the member role',
     setup: `api.route({ method: 'GET', path: '/probe', summary: 'x', auth: ['key'], roles: 'admin', responses: { 200: 'OK.' }, handler() {} });`,
-    says: 'plugin "probe": route "GET /probe" has "roles", which there is not. Did you mean "role"? Members are: method, path, summary, description, auth, isFallback, isIdempotent, isProbe, isEndless, permission, role, scope, body, bodyOptional, maxBodyBytes, form, query, responses, errorNote, handler.',
+    says: 'plugin "probe": route "GET /probe" has the unknown member "roles". Did you mean "role"? Members are: method, path, summary, description, auth, isFallback, isIdempotent, isProbe, isEndless, permission, role, scope, body, bodyOptional, maxBodyBytes, form, query, responses, errorNote, handler.',
   },
   {
     what: 'has a member of its own in a route',
     setup: `api.route({ method: 'GET', path: '/probe', summary: 'x', auth: ['key'], tags: [], responses: { 200: 'OK.' }, handler() {} });`,
-    says: 'plugin "probe": route "GET /probe" has "tags", which there is not. Members are: method, path, summary, description, auth, isFallback, isIdempotent, isProbe, isEndless, permission, role, scope, body, bodyOptional, maxBodyBytes, form, query, responses, errorNote, handler.',
+    says: 'plugin "probe": route "GET /probe" has the unknown member "tags". Members are: method, path, summary, description, auth, isFallback, isIdempotent, isProbe, isEndless, permission, role, scope, body, bodyOptional, maxBodyBytes, form, query, responses, errorNote, handler.',
   },
   {
     what: 'gives a route a scope and no role',
@@ -491,12 +491,12 @@ export const SET_UPS: readonly Mistake[] = [
   {
     what: 'gives a route a role that needs no credential',
     setup: `api.route({ method: 'GET', path: '/probe', summary: 'x', auth: 'none', role: 'admin', responses: { 200: 'OK.' }, handler() {} });`,
-    says: `plugin "probe": route "GET /probe" has a role, and auth: 'none' lets everybody call it`,
+    says: `plugin "probe": route "GET /probe" has a role, but auth: 'none' lets everyone call it`,
   },
   {
     what: 'misspells a member of a hook',
     setup: `api.hook('admit', { handler() {}, ordr: 'pre' });`,
-    says: 'plugin "probe": hook "admit" has "ordr", which there is not. Did you mean "order"? Members are: handler, order, operations.',
+    says: 'plugin "probe": hook "admit" has the unknown member "ordr". Did you mean "order"? Members are: handler, order, operations.',
   },
   {
     what: 'calls a model in setup',
@@ -531,17 +531,17 @@ export const SET_UPS: readonly Mistake[] = [
   {
     what: 'has a route that says nothing of auth',
     setup: route('auth: undefined'),
-    says: "plugin \"probe\": route \"GET /x\" says nothing about who may call it: auth: 'none', or a list of 'key' and 'token'",
+    says: "plugin \"probe\": route \"GET /x\" has no auth: use auth: 'none', or a list of 'key' and 'token'",
   },
   {
     what: 'has a route for a credential that there is not',
     setup: route(`auth: ['cookie']`),
-    says: "plugin \"probe\": route \"GET /x\" says nothing about who may call it: auth: 'none', or a list of 'key' and 'token'",
+    says: "plugin \"probe\": route \"GET /x\" has no auth: use auth: 'none', or a list of 'key' and 'token'",
   },
   {
     what: 'has a route without responses',
     setup: route('responses: undefined'),
-    says: 'plugin "probe": route "GET /x" says nothing about its responses: { 200: \'What it is.\' }',
+    says: 'plugin "probe": route "GET /x" has no responses: { 200: \'What it is.\' }',
   },
   {
     what: 'has a route without a handler',
@@ -556,12 +556,12 @@ export const SET_UPS: readonly Mistake[] = [
   {
     what: 'has a route whose path does not parse',
     setup: route(`path: '/x/:'`),
-    says: 'plugin "probe": route "GET /x/:" has a path that cannot be read: a parameter is :name, other signs have a \\ before them',
+    says: 'plugin "probe": route "GET /x/:" has an invalid path: parameters are :name, other signs need a \\ before them',
   },
   {
     what: 'has a route with a body schema that is a text',
     setup: route(`method: 'POST', body: 'object'`),
-    says: 'plugin "probe": route "POST /x" has a body schema that is no object: body: { type: \'object\', … }',
+    says: 'plugin "probe": route "POST /x" has a body schema that is not an object: body: { type: \'object\', … }',
   },
   {
     what: 'has a route whose body schema has a typing error',
@@ -716,7 +716,7 @@ export const SET_UPS: readonly Mistake[] = [
     what: 'registers an operation whose request is no schema',
     kind: 'operation',
     setup: `api.operation({ name: 'words', request: 'object', estimate() {}, attempt() {}, isResponse() {} });`,
-    says: 'plugin "probe": the request of the operation "words" is no object, so it is no JSON schema',
+    says: 'plugin "probe": the request of the operation "words" is not an object, so it is not a JSON schema',
   },
   {
     what: 'registers an operation whose schema does not compile',
@@ -752,7 +752,7 @@ export const SET_UPS: readonly Mistake[] = [
     what: 'offers an operation that nobody has',
     kind: 'tts',
     setup: `api.offer('speach', { ${PROVIDER} });`,
-    says: 'plugin "probe": has an offer for the operation "speach", which nobody registered. Did you mean "speech"?',
+    says: 'plugin "probe": has an offer for the operation "speach", which is not registered. Did you mean "speech"?',
   },
   {
     what: 'registers no store',
@@ -804,7 +804,7 @@ export const CALLS: readonly Mistake[] = [
     what: 'names an error code that there is not, in a hook',
     setup: `api.hook('admit', () => { throw new GatewayError('teapot', 'x'); });`,
     call: CALL,
-    says: 'plugin "probe", hook "admit": there is no error code "teapot"; docs/http.md lists all of them (probe.mjs:',
+    says: 'plugin "probe", hook "admit": the error code "teapot" does not exist; docs/http.md lists all codes (probe.mjs:',
   },
   {
     what: 'changes the request that it is given',

@@ -106,7 +106,7 @@ describe('formats in a plugin’s schema', () => {
         'policy',
         'policies',
         { more: `configSchema: ${phone},`, setup: '' },
-        /policies\.probe: has the plugin "\.\/acme\.mjs", whose configSchema cannot be used: unknown format "phone"; formats are date, /,
+        /policies\.probe: has the plugin "\.\/acme\.mjs", whose configSchema is invalid: unknown format "phone"; formats are date, /,
       ],
       [
         'the body of a route',

@@ -6,7 +6,7 @@ import { CHAT, chatOf, pluginFile, startProbe } from '../support/plugins/plugin-
 /** Wrong results that a plugin in JavaScript may return. */
 const WRONG = ['{}', '{ a: 1 }', 'false'] as const;
 
-const FIXED = 'A plugin of the gateway failed on this request. The request id finds the reason in its log.';
+const FIXED = 'A plugin of the gateway failed on this request. Search the gateway’s log for the request id.';
 
 /** Hooks whose result is used; results of observing hooks are ignored. */
 const COUNTING = (Object.keys(HOOKS) as HookName[]).filter(

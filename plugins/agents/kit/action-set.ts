@@ -31,14 +31,18 @@ export function readActions(
   if (!actions || actions.length === 0) return undefined;
   const size = JSON.stringify(actions).length;
   if (size > MAX_CHARACTERS) {
-    const message = `${param} take ${size} characters together; the most is ${MAX_CHARACTERS}.`;
+    const message = `${param} have ${size} characters in total; the limit is ${MAX_CHARACTERS}.`;
     throw new GatewayError('request_too_large', message, { param });
   }
   const schemas = new Map<string, CheckedSchema>();
   actions.forEach((action, index) => {
     const at = `${param}[${index}]`;
     if (schemas.has(action.name)) {
-      throw new GatewayError('invalid_request', `${at}.name "${action.name}" is given twice.`, { param: `${at}.name` });
+      throw new GatewayError(
+        'invalid_request',
+        `${at}.name "${action.name}" is a duplicate. Give each action a unique name.`,
+        { param: `${at}.name` },
+      );
     }
     schemas.set(action.name, readParameters(action.parameters, `${at}.parameters`, reader));
   });
@@ -52,11 +56,13 @@ export function readActions(
       const schema = schemas.get(name);
       if (!schema) {
         const given = [...schemas.keys()].join(', ');
-        return { ok: false, error: `"${name.slice(0, 80)}" is no given action: use one of ${given}` };
+        return { ok: false, error: `"${name.slice(0, 80)}" is not an available action: use one of ${given}` };
       }
       if (args === undefined || args === null) return { ok: true, value: args };
       const checked = schema.check(args);
-      return checked.ok ? checked : { ok: false, error: `the arguments of ${name} do not fit: ${checked.error}` };
+      return checked.ok
+        ? checked
+        : { ok: false, error: `the arguments of ${name} do not match its schema: ${checked.error}` };
     },
   });
 }

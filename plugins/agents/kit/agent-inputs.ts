@@ -23,7 +23,7 @@ export function readInputs(inputs: unknown, param = 'inputs'): AgentInputs {
   const rest = collect(inputs, images, param, 0);
   const text = typeof rest === 'string' ? rest : JSON.stringify(rest);
   if (text.length > INPUT_LIMITS.characters) {
-    tooLarge(param, `holds ${text.length} characters without images; the most is ${INPUT_LIMITS.characters}`);
+    tooLarge(param, `has ${text.length} characters without images; the limit is ${INPUT_LIMITS.characters}`);
   }
   return { text, images };
 }
@@ -57,8 +57,7 @@ function addImage(part: { readonly image_url: unknown }, images: ImagePart[], pa
       param: at,
     });
   }
-  if (images.length >= INPUT_LIMITS.images)
-    tooLarge(param, `is one image too many; the most is ${INPUT_LIMITS.images}`);
+  if (images.length >= INPUT_LIMITS.images) tooLarge(param, `exceeds the limit of ${INPUT_LIMITS.images} images`);
   images.push({ type: 'image_url', image_url: { url, ...(typeof detail === 'string' && { detail }) } });
   return `[image ${images.length}]`;
 }

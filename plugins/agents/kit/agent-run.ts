@@ -37,8 +37,8 @@ export async function runInTime<T>(
     return await untilAborted(work(deadline.signal), deadline.signal);
   } catch (error) {
     if (!deadline.expired()) throw error;
-    const cause = new GatewayError('provider_timeout', `The agent ${agent} did not answer in time.`);
-    throw new StepLate(`${agent} was late`, { cause });
+    const cause = new GatewayError('provider_timeout', `The agent ${agent} timed out.`);
+    throw new StepLate(`${agent} timed out`, { cause });
   } finally {
     deadline.stop();
   }

@@ -3,7 +3,7 @@ import type { Principal, Route } from '../../../contract/index.ts';
 const QUERY = {
   type: 'object',
   additionalProperties: false,
-  properties: { session: { type: 'string', minLength: 1, maxLength: 128, description: 'Only this session.' } },
+  properties: { session: { type: 'string', minLength: 1, maxLength: 128, description: 'Delete only this session.' } },
 } as const;
 
 const WIPED = {
@@ -24,11 +24,11 @@ export function memoryRoute(
     summary,
     auth: ['key'],
     query: QUERY,
-    responses: { 200: { description: 'How many sessions were wiped.', schema: WIPED } },
+    responses: { 200: { description: 'Number of deleted sessions.', schema: WIPED } },
     async handler(ctx) {
       const { session } = ctx.query;
       const deleted = await wipe(ctx.state.principal, typeof session === 'string' ? session : undefined);
-      ctx.body = { message: deleted === 1 ? 'One session was wiped.' : `${deleted} sessions were wiped.`, deleted };
+      ctx.body = { message: deleted === 1 ? 'One session was deleted.' : `${deleted} sessions were deleted.`, deleted };
     },
   };
 }

@@ -68,7 +68,8 @@ export function createModelCalls(
     async chat(request, { signal, reserve = 0 }) {
       signal.throwIfAborted();
       const spent = reserve > 0 && sum.total_tokens >= budget.maxTokens;
-      if (spent || calls + 1 + reserve > budget.maxCalls) throw new BudgetSpent('the budget of this request is spent');
+      if (spent || calls + 1 + reserve > budget.maxCalls)
+        throw new BudgetSpent('the call limit of this request is reached');
       const first = calls === 0;
       calls += 1;
       const count = countOnce();

@@ -158,7 +158,10 @@ function readResponse(response: ChatResponse, target: ResultTarget, wrapped: boo
   const choice = response.choices[0];
   const message = choice?.message;
   if (message?.refusal || choice?.finish_reason === 'content_filter') {
-    throw new GatewayError('content_filtered', `The model ${response.model} refused to answer this request.`);
+    throw new GatewayError(
+      'content_filtered',
+      `The model ${response.model} refused this request. Rephrase it or use another model.`,
+    );
   }
   const cut = choice?.finish_reason === 'length';
   const json = extractJson(message?.content ?? '', !cut);
@@ -201,7 +204,7 @@ function doesNotFit(model: string, error: string, attempts: number, traceId: str
   const times = attempts === 1 ? 'one attempt' : `${attempts} attempts`;
   return new GatewayError(
     'provider_invalid_response',
-    `The model ${model} gave no answer of the asked structure after ${times}: ${error}. Ask for a simpler one, or use a stronger model. Trace: ${traceId}.`,
+    `The model ${model} returned no valid structure after ${times}: ${error}. Simplify the structure or use a stronger model. Trace: ${traceId}.`,
   );
 }
 

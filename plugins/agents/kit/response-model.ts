@@ -87,7 +87,7 @@ function compileSchema(schema: Schema, param: string, meta: Ajv2020): CheckedSch
     schema,
     check(value: unknown): Checked {
       const fitted = fitValue(value, schema);
-      if (hasLongList(fitted)) return { ok: false, error: `a list has over ${MAX_LIST} elements` };
+      if (hasLongList(fitted)) return { ok: false, error: `a list has more than ${MAX_LIST} elements` };
       if (validate(fitted)) return { ok: true, value: fitted };
       return { ok: false, error: describeError(validate.errors?.[0]) };
     },
@@ -98,7 +98,7 @@ function compileWith(ajv: Ajv2020, schema: Schema, param: string): ReturnType<Aj
   try {
     return ajv.compile(schema);
   } catch (cause) {
-    throw new GatewayError('invalid_request', `${param} is not a usable JSON Schema.`, { param, cause });
+    throw new GatewayError('invalid_request', `${param} is not a valid JSON Schema.`, { param, cause });
   }
 }
 
@@ -254,7 +254,7 @@ interface Place {
 function normaliseSchema(schema: Schema, base: string): Schema {
   const bytes = Buffer.byteLength(JSON.stringify(schema));
   if (bytes > SCHEMA_LIMITS.bytes) {
-    refuse(base, `is ${bytes} bytes long; the most is ${SCHEMA_LIMITS.bytes}`);
+    refuse(base, `has ${bytes} bytes; the limit is ${SCHEMA_LIMITS.bytes}`);
   }
   return visit(schema, { param: base, depth: 1, refs: [] }, { root: schema, base, nodes: 0, properties: 0 });
 }
@@ -263,14 +263,14 @@ function visit(node: unknown, place: Place, walk: Walk): Schema {
   const { param } = place;
   walk.nodes += 1;
   if (walk.nodes > SCHEMA_LIMITS.nodes)
-    refuse(walk.base, `has over ${SCHEMA_LIMITS.nodes} parts once $refs are resolved`);
+    refuse(walk.base, `has more than ${SCHEMA_LIMITS.nodes} parts with $refs resolved`);
   if (place.depth > SCHEMA_LIMITS.depth) refuse(param, `is nested deeper than ${SCHEMA_LIMITS.depth} levels`);
   if (node === true) return {};
   if (!isObject(node)) return refuse(param, 'must be a JSON Schema object');
   const out: Record<string, unknown> = {};
   for (const [word, value] of Object.entries(node)) {
     if (REFUSED.has(word)) {
-      refuse(`${param}.${word}`, 'is not supported here: use enum, const or bounds, or say it in description');
+      refuse(`${param}.${word}`, 'is not supported; use enum, const or bounds, or describe it in description');
     }
     if (PLAIN.has(word)) out[word] = value;
   }
@@ -310,7 +310,7 @@ function visitProperties(properties: unknown, place: Place, walk: Walk): Schema 
   const entries = Object.entries(properties);
   walk.properties += entries.length;
   if (walk.properties > SCHEMA_LIMITS.properties) {
-    refuse(walk.base, `has over ${SCHEMA_LIMITS.properties} properties`);
+    refuse(walk.base, `has more than ${SCHEMA_LIMITS.properties} properties`);
   }
   return Object.fromEntries(
     entries.map(([name, value]) => {
@@ -323,10 +323,11 @@ function visitProperties(properties: unknown, place: Place, walk: Walk): Schema 
 /** Inlines the referenced schema; constraints next to the reference still apply. */
 function withReference(ref: string, siblings: Schema, place: Place, walk: Walk): Schema {
   const param = `${place.param}.$ref`;
-  if (!ref.startsWith('#/')) return refuse(param, 'must be local, such as "#/$defs/item", and not to the whole schema');
-  if (place.refs.includes(ref)) return refuse(param, 'is recursive, which is not supported: nest to a fixed depth');
+  if (!ref.startsWith('#/'))
+    return refuse(param, 'must be a local reference such as "#/$defs/item", not to the whole schema');
+  if (place.refs.includes(ref)) return refuse(param, 'is recursive, which is not supported; use a fixed depth');
   const target = resolve(walk.root, ref);
-  if (target === undefined) return refuse(param, 'names nothing in this schema');
+  if (target === undefined) return refuse(param, 'refers to a missing part of this schema');
   const resolved = visit(target, { ...place, refs: [...place.refs, ref] }, walk);
   const asserts = Object.keys(siblings).some((word) => word !== 'title' && word !== 'description');
   return asserts ? { allOf: [resolved, siblings] } : { ...resolved, ...siblings };

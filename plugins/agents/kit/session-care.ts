@@ -26,7 +26,9 @@ export function createSessionCare(session: OpenSession | undefined, options: Sum
     },
     async finish(turn) {
       await compacting;
-      await session?.remember(turn).catch((err: unknown) => log.warn({ err }, 'a turn was not remembered'));
+      await session
+        ?.remember(turn)
+        .catch((err: unknown) => log.warn({ err }, 'a turn could not be stored in the session'));
     },
   };
 }

@@ -67,7 +67,7 @@ export function shapeToSchema(shape: unknown, param: string): Schema {
   if (typeof shape === 'number') return { type: 'number' };
   if (shape === null) return { type: 'null' };
   if (Array.isArray(shape)) return listToSchema(shape, param);
-  if (!isObject(shape)) throw new GatewayError('invalid_request', `${param} is not a shape.`, { param });
+  if (!isObject(shape)) throw new GatewayError('invalid_request', `${param} is not a valid shape.`, { param });
   return isNestedSchema(shape) ? shape : objectToSchema(shape, param);
 }
 
@@ -79,7 +79,7 @@ export function objectToSchema(shape: Readonly<Record<string, unknown>>, param: 
     return { name, optional, schema: shapeToSchema(value, `${param}.${name}`) };
   });
   if (fields.length === 0) {
-    throw new GatewayError('invalid_request', `${param} names no fields: write {"answer": "string"}.`, { param });
+    throw new GatewayError('invalid_request', `${param} has no fields. Use {"answer": "string"}.`, { param });
   }
   return {
     type: 'object',
@@ -94,7 +94,7 @@ function listToSchema(list: readonly unknown[], param: string): Schema {
   if (list.length > 1 && list.every((one) => typeof one === 'string')) return { type: 'string', enum: unique(list) };
   throw new GatewayError(
     'invalid_request',
-    `${param} is a list of ${list.length}: write one element for "a list of these", or several strings for a choice.`,
+    `${param} is a list of ${list.length}. Use one element for "a list of these", or several strings for a choice.`,
     { param },
   );
 }
@@ -110,13 +110,9 @@ function wordToSchema(text: string, param: string): Schema {
   const whole = typeToSchema(text);
   if (whole) return whole;
   if (GENERIC.test(described?.[1] ?? text))
-    throw new GatewayError(
-      'invalid_request',
-      `${param} is a type that is not known: write "string[]" or ["string"] for a list.`,
-      {
-        param,
-      },
-    );
+    throw new GatewayError('invalid_request', `${param} is an unknown type. Use "string[]" or ["string"] for a list.`, {
+      param,
+    });
   return text.trim() === '' ? { type: 'string' } : { type: 'string', description: text };
 }
 

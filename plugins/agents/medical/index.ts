@@ -230,10 +230,10 @@ const MEDICAL_RESPONSE = {
   properties: {
     content: {
       type: 'object',
-      description: 'As shown, unless a `response_model` was sent.',
+      description: 'Default structure; with `response_model`, that structure.',
       properties: {
         urgency: URGENCY,
-        summary: { type: 'string', description: 'Begins with the urgent-care notice when there is a danger sign.' },
+        summary: { type: 'string', description: 'Begins with the urgent-care notice if there is a danger sign.' },
         considerations: TEXTS,
         recommended_next_steps: TEXTS,
         questions: TEXTS,
@@ -244,7 +244,7 @@ const MEDICAL_RESPONSE = {
     },
     safety: {
       type: 'object',
-      description: 'In addition to the content of a `response_model`.',
+      description: 'Present with `response_model`, in addition to its content.',
       properties: { urgency: URGENCY, notice: { type: 'string' }, red_flags: FLAGS, disclaimer: { type: 'string' } },
     },
     usage: {
@@ -257,8 +257,8 @@ const MEDICAL_RESPONSE = {
     },
     model: { type: 'string' },
     trace: { type: 'array', items: { type: 'object' } },
-    rules_version: { type: 'string', description: 'Which rules and lexicons looked at the message.' },
-    matched: { ...TEXTS, description: 'The ids of the rules that found a danger sign.' },
+    rules_version: { type: 'string', description: 'Version of the rules and lexicons that checked the message.' },
+    matched: { ...TEXTS, description: 'Ids of the rules that found a danger sign.' },
   },
 } as const;
 
@@ -271,35 +271,49 @@ const MEDICAL_CONFIG = {
   additionalProperties: false,
   required: ['model'],
   properties: {
-    model: { ...MODEL, description: 'The base model: a `provider/model` or an alias of `models`.' },
-    triageModel: { ...MODEL, description: 'Sorts by urgency and complexity; default: the base model.' },
-    reviewModel: { ...MODEL, description: 'Reviews every answer; default: the base model.' },
+    model: { ...MODEL, description: 'Base model: `provider/model` or an alias of `models`.' },
+    triageModel: { ...MODEL, description: 'Model for triage (urgency and complexity). Default: the base model.' },
+    reviewModel: { ...MODEL, description: 'Model that reviews every response. Default: the base model.' },
     country: {
       type: 'string',
       pattern: '^[A-Z]{2}$',
-      description: 'The country whose emergency number is given when the request names none, such as `DE`.',
+      description: 'Default country for the emergency number, such as `DE`.',
     },
-    crisisLine: { type: 'string', minLength: 1, maxLength: 200, description: 'A line for people in a crisis.' },
-    knowledge: { type: 'boolean', description: 'Whether `rag` is searched for sources when it is on; default true.' },
+    crisisLine: { type: 'string', minLength: 1, maxLength: 200, description: 'Crisis line for people at risk.' },
+    knowledge: { type: 'boolean', description: 'Searches `rag` for sources if it is enabled. Default: true.' },
     limits: {
       type: 'object',
       additionalProperties: false,
-      description: 'What one request may take.',
+      description: 'Limits of one request.',
       properties: {
-        maxCalls: { type: 'integer', minimum: 8, maximum: 100, description: 'Model calls; default 30.' },
-        maxTokens: { type: 'integer', minimum: 1, description: 'Tokens after which no specialist starts; 100000.' },
-        timeout: { ...DURATION, description: 'Of the request, all calls together; default 180s.' },
-        agentTimeout: { ...DURATION, description: 'Of one specialist; default 60s.' },
-        maxParallel: { type: 'integer', minimum: 1, maximum: 16, description: 'Specialists at once; default 4.' },
+        maxCalls: {
+          type: 'integer',
+          minimum: 8,
+          maximum: 100,
+          description: 'Maximum number of model calls. Default: 30.',
+        },
+        maxTokens: {
+          type: 'integer',
+          minimum: 1,
+          description: 'Token count after which no specialist starts. Default: 100000.',
+        },
+        timeout: { ...DURATION, description: 'Timeout of the request with all its calls. Default: 180s.' },
+        agentTimeout: { ...DURATION, description: 'Timeout of one specialist. Default: 60s.' },
+        maxParallel: {
+          type: 'integer',
+          minimum: 1,
+          maximum: 16,
+          description: 'Maximum number of concurrent specialists. Default: 4.',
+        },
       },
     },
     memory: {
       type: 'object',
       additionalProperties: false,
-      description: 'For requests that name a session; nothing is kept of others.',
+      description: 'Memory of requests with a session. Other requests are not stored.',
       properties: {
-        turns: { type: 'integer', minimum: 1, maximum: 100, description: 'Default 10.' },
-        ttl: { ...DURATION, description: 'A turn is forgotten after this time; default 1d.' },
+        turns: { type: 'integer', minimum: 1, maximum: 100, description: 'Maximum number of turns. Default: 10.' },
+        ttl: { ...DURATION, description: 'Storage time of a turn. Default: 1d.' },
       },
     },
   },
@@ -349,21 +363,21 @@ export default definePlugin({
       method: 'POST',
       path: '/api/core/agent/medical',
       summary: 'Ask the healthcare agents',
-      description: 'Health information with danger signs first, reviewed for safety. It is no diagnosis.',
+      description: 'Returns health information, reviewed for safety, with danger signs first. It is not a diagnosis.',
       auth: ['key'],
       isIdempotent: true,
       body: MEDICAL_REQUEST,
       maxBodyBytes: 512 * 1024,
       responses: {
-        200: { description: 'The reviewed answer, or with `stream` agent events.', schema: MEDICAL_RESPONSE },
+        200: { description: 'Reviewed response; with `stream`, agent events.', schema: MEDICAL_RESPONSE },
       },
       errorNote: (error, request) => (hasNotice(error) ? undefined : noteFor(request, config)),
       handler: (ctx) => {
-        readMessage(ctx.state.body.message, 'write what the person describes or asks.');
+        readMessage(ctx.state.body.message, 'send what the person describes or asks.');
         return handleMedical(ctx, ctx.state.body, state);
       },
     });
-    api.route(memoryRoute('/api/core/agent/medical/memory', 'Wipe the caller’s medical sessions', memory.wipe));
+    api.route(memoryRoute('/api/core/agent/medical/memory', 'Delete the caller’s medical sessions', memory.wipe));
   },
 });
 

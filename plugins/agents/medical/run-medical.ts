@@ -131,7 +131,7 @@ async function release(all: Release, run: MedicalRun): Promise<MedicalResult> {
     objections = found;
   }
   if (!medicalCase.target) return fixed(medicalCase, safety, notices, run);
-  throw new GatewayError('content_filtered', 'The safety review did not release an answer to this request.');
+  throw new GatewayError('content_filtered', 'The safety review rejected the response to this request.');
 }
 
 /**

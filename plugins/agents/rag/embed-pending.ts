@@ -58,7 +58,7 @@ export async function embedPending(model: string, { writer, lock, embed, text, i
     if (!last) return;
     above = last.id;
     await embedBatch([...new Map(batch.map((one) => [one.hash, one])).values()]);
-    if (!proven) throw new TypeError(`${model} refuses all texts`);
+    if (!proven) throw new TypeError(`${model} rejects all texts`);
     if (refused.length > 0) put(refused.map((hash) => ({ hash, vector: new Float32Array() })));
     refused = [];
   }

@@ -57,7 +57,7 @@ export async function listFiles(folder: string, maxBytes: number): Promise<Listi
         const code = codeOf(error);
         // Deleted since its folder was read, or its name is not valid text.
         if (code === 'ENOENT') continue;
-        skipped.push({ source, reason: `cannot be looked at: ${code}` });
+        skipped.push({ source, reason: `cannot be read: ${code}` });
         if (entry.isDirectory()) unreadable.push(`${source}/`);
       }
     }
@@ -68,8 +68,8 @@ export async function listFiles(folder: string, maxBytes: number): Promise<Listi
 
 function refusal(stats: Stats, maxBytes: number): string | undefined {
   if (stats.isSymbolicLink()) return 'a link, which is not followed';
-  if (!stats.isFile()) return 'no plain file';
-  return stats.size > maxBytes ? `${stats.size} bytes; at most ${maxBytes} are read` : undefined;
+  if (!stats.isFile()) return 'not a regular file';
+  return stats.size > maxBytes ? `${stats.size} bytes; the limit is ${maxBytes}` : undefined;
 }
 
 function stampOf({ size, mtimeMs, ctimeMs, ino }: Stats): string {
@@ -92,7 +92,7 @@ export async function readBounded(file: FoundFile, maxBytes: number): Promise<Bu
   );
   try {
     const stats = await handle.stat();
-    if (!stats.isFile() || stats.size > maxBytes || stampOf(stats) !== file.stamp) throw new NotNow('it changed');
+    if (!stats.isFile() || stats.size > maxBytes || stampOf(stats) !== file.stamp) throw new NotNow('the file changed');
     const bytes = Buffer.alloc(stats.size);
     let length = 0;
     while (length < bytes.length) {
@@ -101,7 +101,7 @@ export async function readBounded(file: FoundFile, maxBytes: number): Promise<Bu
       length += bytesRead;
     }
     if (length < bytes.length || stampOf(await handle.stat()) !== file.stamp)
-      throw new NotNow('it changed while it was read');
+      throw new NotNow('the file changed during reading');
     return bytes;
   } catch (error) {
     return fail(error);
@@ -113,8 +113,8 @@ export async function readBounded(file: FoundFile, maxBytes: number): Promise<Bu
 function fail(error: unknown): never {
   if (error instanceof NotNow) throw error;
   const code = codeOf(error);
-  if (code === 'EACCES' || code === 'EPERM') throw new BadFile(`may not be read: ${code}`);
-  throw new NotNow(`cannot be read now: ${code}`);
+  if (code === 'EACCES' || code === 'EPERM') throw new BadFile(`no permission to read: ${code}`);
+  throw new NotNow(`temporarily unreadable: ${code}`);
 }
 
 function codeOf(error: unknown): string {

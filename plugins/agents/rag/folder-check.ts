@@ -34,9 +34,9 @@ export function createFolderCheck(
   { lock, reader, embedder, log }: FolderCheckDeps,
   abortSignal: AbortSignal,
 ): FolderCheck {
-  const update = createRetry((reason) => log.warn({ reason }, 'the knowledge base could not be brought up to date'));
+  const update = createRetry((reason) => log.warn({ reason }, 'the knowledge base could not be updated'));
   const embedding = createRetry((reason) =>
-    log.warn({ reason }, 'passages of the knowledge base wait for their embeddings; they are found by words meanwhile'),
+    log.warn({ reason }, 'embeddings of passages are pending; until then search uses words only'),
   );
   const embed = createEmbed(embedder, embedding, abortSignal);
   const reportSkipped = createSkippedReporter(log);
@@ -100,7 +100,7 @@ function settle(
   if ('result' in outcome) {
     const { files, changed, passages, lost } = outcome.result;
     update.succeed();
-    if (changed > 0 && !lost) log.info({ files, changed, passages }, 'the knowledge base is indexed');
+    if (changed > 0 && !lost) log.info({ files, changed, passages }, 'knowledge base indexed');
   } else if (!embedding.isFailing()) update.fail(outcome.stopped);
 }
 
@@ -111,7 +111,7 @@ function unreadFiles(reader: IndexReader): readonly SkippedFile[] {
 
 function createEmbed(embedder: Embedder | undefined, embedding: Retry, abortSignal: AbortSignal): EmbedTexts {
   return async (texts) => {
-    if (!embedder) throw new TypeError('no model of embeddings is configured');
+    if (!embedder) throw new TypeError('no embedding model is configured');
     try {
       const vectors = await embedder.embedTexts(texts, abortSignal);
       embedding.succeed();
@@ -138,9 +138,9 @@ function createSkippedReporter(log: Log): (files: readonly SkippedFile[]) => voi
   return (files) => {
     const fresh = files.filter(({ source, reason }) => reported.get(source) !== reason);
     reported = new Map(files.map(({ source, reason }) => [source, reason]));
-    for (const file of fresh.slice(0, MAX_NAMED)) log.warn({ ...file }, 'a file of the knowledge base is skipped');
+    for (const file of fresh.slice(0, MAX_NAMED)) log.warn({ ...file }, 'file of the knowledge base skipped');
     if (fresh.length > MAX_NAMED)
-      log.warn({ files: fresh.length - MAX_NAMED }, 'more files of the knowledge base are skipped');
+      log.warn({ files: fresh.length - MAX_NAMED }, 'more files of the knowledge base skipped');
   };
 }
 
@@ -167,7 +167,7 @@ function createProgress(log: Log, terminal: Pick<NodeJS.WriteStream, 'isTTY' | '
         const filled = '#'.repeat(Math.round((done * WIDTH) / total)).padEnd(WIDTH);
         terminal.write(`\r\u001b[Kindexing [${filled}] ${done}/${total} ${printable(what).slice(0, 40)}`);
         isDrawn = true;
-      } else if (tenth > shown) log.info({ done, total }, `the knowledge base is indexed to ${tenth * 10} %`);
+      } else if (tenth > shown) log.info({ done, total }, `${tenth * 10} % of the knowledge base is indexed`);
       shown = Math.max(shown, tenth);
     },
     end() {

@@ -27,7 +27,7 @@ const embed: EmbedTexts = async (texts) => {
   await send({ type: 'embed', id, texts });
   const message = await response;
   waiting.delete(id);
-  if (message.type !== 'vectors') throw new TypeError('the model of embeddings cannot be reached now');
+  if (message.type !== 'vectors') throw new TypeError('the embedding model cannot be reached');
   return message.vectors;
 };
 

@@ -34,18 +34,18 @@ const QUERY = {
   additionalProperties: false,
   required: ['q'],
   properties: {
-    q: { type: 'string', minLength: 1, maxLength: MAX_QUERY, description: 'What to look for.' },
+    q: { type: 'string', minLength: 1, maxLength: MAX_QUERY, description: 'Search query.' },
     k: {
       type: 'string',
       pattern: '^([1-9]|[1-4]\\d|50)$',
-      description: `How many passages, 1 to 50; default ${DEFAULT_K}.`,
+      description: `Number of passages, 1 to 50. Default: ${DEFAULT_K}.`,
     },
   },
 };
 
 const LOCATION = {
   type: 'object',
-  description: 'Where the passage stands in its file; the fields that the format knows.',
+  description: 'Location of the passage in its file; fields depend on the format.',
   properties: {
     headings: { type: 'array', items: { type: 'string' } },
     page: { type: 'integer' },
@@ -66,16 +66,16 @@ const RESPONSE = {
         type: 'object',
         required: ['id', 'score', 'text', 'source', 'title', 'location'],
         properties: {
-          id: { type: 'string', description: 'What to cite: the file and the number of the passage.' },
-          score: { type: 'number', minimum: 0, maximum: 1, description: 'How much of the query it has.' },
+          id: { type: 'string', description: 'Citation id: file and number of the passage.' },
+          score: { type: 'number', minimum: 0, maximum: 1, description: 'Relevance to the query.' },
           text: { type: 'string' },
-          source: { type: 'string', description: 'The file, relative to the folder.' },
+          source: { type: 'string', description: 'File, relative to the folder.' },
           title: { type: 'string' },
           location: LOCATION,
         },
       },
     },
-    mode: { enum: ['hybrid', 'words'], description: 'Whether embeddings were used.' },
+    mode: { enum: ['hybrid', 'words'], description: 'True if embeddings were used.' },
     took_ms: { type: 'number' },
   },
 };
@@ -85,7 +85,7 @@ function searchRoute(retrieve: Retrieve): Route {
   return {
     method: 'GET',
     path: '/api/core/rag',
-    summary: 'Looks up the knowledge base',
+    summary: 'Search the knowledge base',
     auth: ['key'],
     query: QUERY,
     responses: { 200: { description: 'Passages, best first.', schema: RESPONSE } },
@@ -127,7 +127,7 @@ const RAG_CONFIG = {
     folder: {
       type: 'string',
       minLength: 1,
-      description: 'The folder of md, txt, html, pdf, json, jsonl and csv files.',
+      description: 'Folder with md, txt, html, pdf, json, jsonl and csv files.',
     },
     access: {
       type: 'object',
@@ -137,29 +137,40 @@ const RAG_CONFIG = {
         additionalProperties: false,
         minProperties: 1,
         properties: {
-          everybody: { const: true, description: 'Every API key; for a subfolder of one that is not for everybody.' },
-          plans: listOf('Plans of `plans`: that of the key or token, else of the account, else `defaultPlan`.'),
-          keys: listOf(
-            'Public ids of API keys, `tg_…` as `tollgate keys list` shows them; a key that replaces one counts as it.',
+          everybody: {
+            const: true,
+            description: 'Allows every API key; use it for a subfolder of a restricted folder.',
+          },
+          plans: listOf(
+            'Plans of `plans`. The plan of a call is that of the key or token, otherwise that of the account, otherwise `defaultPlan`.',
           ),
-          users: listOf('Ids of users.'),
+          keys: listOf(
+            'Public ids of API keys (`tg_…`, see `tollgate keys list`). A rotated key counts as the key it replaces.',
+          ),
+          users: listOf('User ids.'),
         },
       },
       description:
-        'Who may find what is in a subfolder, by its path in the folder, such as `hr/salaries`; `.` is all of the folder. Of the rules for folders around a file, the innermost counts; without any, everybody may.',
+        'Access rules by path of a subfolder, such as `hr/salaries`; `.` is the whole folder. The innermost rule applies to a file. Without a rule, everyone has access.',
     },
     embeddings: {
       type: 'string',
       minLength: 3,
       format: 'model',
-      description: 'A model for embeddings, `provider/model`; search is by words alone without one.',
+      description: 'Embedding model, `provider/model`. Default: none, search uses words only.',
     },
-    chunkWords: { type: 'integer', minimum: 50, maximum: 2000, default: 300, description: 'Words in a passage.' },
+    chunkWords: {
+      type: 'integer',
+      minimum: 50,
+      maximum: 2000,
+      default: 300,
+      description: 'Number of words per passage.',
+    },
     watch: {
       type: 'string',
       format: 'duration',
       default: '10s',
-      description: 'How often the folder is checked for changes; `0s` checks at start only.',
+      description: 'Interval at which the folder is checked for changes. `0s` checks only at start.',
     },
     maxFileBytes: {
       type: 'integer',
@@ -173,7 +184,7 @@ const RAG_CONFIG = {
       minimum: 100,
       maximum: 500_000,
       default: 50_000,
-      description: 'The most passages of the index.',
+      description: 'Maximum number of passages in the index.',
     },
   },
 } as const;
@@ -196,28 +207,24 @@ function checkRule(folder: string, { everybody, ...others }: AccessRule, plans: 
   if (folder !== '.' && !SUBFOLDER.test(folder))
     throw new OptionError(
       place,
-      'is no path of a subfolder',
-      'Write it as hr or hr/salaries, without ./, ../, hidden folders and a slash at an end; "." is all of the folder.',
+      'is not a path of a subfolder',
+      'Use hr or hr/salaries, without ./, ../, hidden folders and a slash at either end; "." is the whole folder.',
     );
   if (everybody && Object.keys(others).length > 0)
-    throw new OptionError(
-      place,
-      `names everybody, and ${Object.keys(others).join(' and ')} too`,
-      'Leave out the one or the other.',
-    );
+    throw new OptionError(place, `combines everybody with ${Object.keys(others).join(' and ')}`, 'Remove one of them.');
   // The message must not show the key.
   const whole = others.keys?.findIndex((key) => /^tg_[0-9A-Za-z]+_/.test(key)) ?? -1;
   if (whole >= 0)
     throw new OptionError(
       `${place}/keys/${whole}`,
-      'holds a whole API key, which is a secret',
-      'Write its public id, the part up to the second underscore, and revoke the key if others read this file.',
+      'contains a whole API key, which is a secret',
+      'Use its public id, the part before the second underscore. Revoke the key if others can read this file.',
     );
   const unknown = others.plans?.findIndex((plan) => !plans.includes(plan)) ?? -1;
   if (unknown >= 0)
     throw new OptionError(
       `${place}/plans/${unknown}`,
-      `names the plan "${others.plans?.[unknown]}", which "plans" does not have`,
+      `refers to the plan "${others.plans?.[unknown]}", which is not in "plans"`,
       plans.length > 0 ? `Use one of ${plans.join(', ')}.` : 'Add it there.',
     );
 }
@@ -234,8 +241,8 @@ export async function checkFolders(rules: AccessRules, root: string): Promise<vo
       if (!entries.some((entry) => entry.name === name && entry.isDirectory()))
         throw new OptionError(
           placeOf(folder),
-          'is no folder of the knowledge base, so what it should protect would be found by everybody',
-          `Make the folder "${folder}", or correct its name (capitals count, links are not followed).`,
+          'is not a folder of the knowledge base, so everyone could find the files it should protect',
+          `Create the folder "${folder}", or correct its name (case-sensitive, links are not followed).`,
         );
       above = path.join(above, name);
     }
@@ -307,7 +314,7 @@ export default definePlugin({
     const database = await openIndex(dataDir, BUSY_MS, (version) =>
       api.log.info(
         { index_version: version },
-        'another version made the index of the knowledge base: it is made again from the folder',
+        'index of the knowledge base is of another version; it is rebuilt from the folder',
       ),
     );
     api.onClose(() => database.close());
@@ -344,8 +351,8 @@ function assertOwnFolder(folder: string, { baseDir, dataDir }: GatewaySettings):
   if (isInside(baseDir, folder) || isInside(dataDir, folder))
     throw new OptionError(
       '/folder',
-      'holds the gateway’s own configuration or data, which every API key could read then',
-      'Give the documents a folder of their own.',
+      'contains the gateway’s configuration or data, which API keys could then read',
+      'Move the documents to a separate folder.',
     );
 }
 
@@ -354,8 +361,8 @@ async function assertFolder(folder: string): Promise<void> {
   if (!found?.isDirectory())
     throw new OptionError(
       '/folder',
-      'is no folder',
-      `Make ${folder}, or correct the path; a relative one is relative to the configuration file.`,
+      'is not a folder',
+      `Create ${folder}, or correct the path. Relative paths start at the configuration file.`,
     );
 }
 

@@ -37,7 +37,7 @@ export function createRetrieve(
     } catch (error) {
       caller.signal?.throwIfAborted();
       const code = isGatewayError(error) ? error.code : 'provider_timeout';
-      log.warn({ request_id: caller.requestId, code }, 'a query could not be embedded: searched by words alone');
+      log.warn({ request_id: caller.requestId, code }, 'query could not be embedded; searched by words only');
       return byWords(query, limit, scope);
     }
   };

@@ -95,7 +95,7 @@ async function indexFile(
       return false;
     }
     const chunks = chunkFile(await parseFile(source, bytes), source, job.chunkWords);
-    if (chunks.length === 0) throw new BadFile('holds no text');
+    if (chunks.length === 0) throw new BadFile('contains no text');
     return putChunks(file, hash, chunks, job, deps);
   } catch (error) {
     if (error instanceof LockLost) throw error;
@@ -120,7 +120,7 @@ function putChunks(
   const { maxChunks, model } = job;
   const others = reader.count() - reader.count(source);
   if (others + chunks.length > maxChunks) {
-    const reason = `${FULL}: it would have more than ${maxChunks} passages`;
+    const reason = `${FULL}: limit of ${maxChunks} passages`;
     return putError(file, hash, reason, job, deps);
   }
   const vectors = model === undefined ? undefined : chunks.map((chunk) => hashOf(`${model}\n${embeddedText(chunk)}`));

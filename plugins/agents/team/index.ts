@@ -309,17 +309,17 @@ export default definePlugin({
       method: 'POST',
       path: '/api/core/agent',
       summary: 'Ask a team of agents',
-      description: 'Specialised agents work on the message together; `content` conforms to `response_model`.',
+      description: 'Runs specialised agents on the message. `content` conforms to `response_model`.',
       auth: ['key'],
       isIdempotent: true,
       body: TEAM_REQUEST,
       maxBodyBytes: 20 * 1024 * 1024,
-      responses: { 200: { description: 'The result, or with `stream` agent events.', schema: TEAM_RESPONSE } },
+      responses: { 200: { description: 'Result; with `stream`, agent events.', schema: TEAM_RESPONSE } },
       handler: (ctx) => handleAgent(ctx, readTeamRequest(ctx.state.body, state.reader), state),
     });
     registerForOperators(state);
     const wipe = (principal: Principal, session: string | undefined) => wipeMemories(state, principal, session);
-    api.route(memoryRoute('/api/core/agent/memory', 'Wipe the caller’s agent memory', wipe));
+    api.route(memoryRoute('/api/core/agent/memory', 'Delete the caller’s agent memory', wipe));
   },
 });
 
@@ -328,7 +328,7 @@ const ROSTER = {
   required: ['object', 'model', 'agents'],
   properties: {
     object: { const: 'team_of_agents' },
-    model: { type: 'string', description: 'The model of those that name none.' },
+    model: { type: 'string', description: 'Default model of the agents.' },
     agents: {
       type: 'array',
       items: {
@@ -336,7 +336,7 @@ const ROSTER = {
         required: ['name', 'when', 'model'],
         properties: {
           name: { type: 'string' },
-          when: { type: 'string', description: 'What the router chooses it for.' },
+          when: { type: 'string', description: 'Purpose of the agent; the router selects agents by it.' },
           model: { type: ['string', 'null'] },
         },
       },
@@ -350,8 +350,8 @@ const ROSTER = {
 function registerForOperators(state: TeamState): void {
   const open = { ...FOR_OPERATORS, scope: 'models:call', path: '/api/core/admin/agent' } as const;
   state.api.route({
-    ...{ ...open, method: 'GET', summary: 'Show who is in the team of agents' },
-    responses: { 200: { description: 'The team.', schema: ROSTER } },
+    ...{ ...open, method: 'GET', summary: 'List the agents of the team' },
+    responses: { 200: { description: 'Agents of the team.', schema: ROSTER } },
     handler(ctx) {
       const agents = state.team().members.map(({ name, when, model = null }) => ({ name, when, model }));
       ctx.set('cache-control', 'no-store');
@@ -359,11 +359,11 @@ function registerForOperators(state: TeamState): void {
     },
   });
   state.api.route({
-    ...{ ...open, method: 'POST', summary: 'Ask the team of agents, booked under the person who signed in' },
-    description: 'The body and the response are those of `/api/core/agent`.',
+    ...{ ...open, method: 'POST', summary: 'Ask the team of agents, charged to the signed-in person' },
+    description: 'Same body and response as `/api/core/agent`.',
     body: TEAM_REQUEST,
     maxBodyBytes: 20 * 1024 * 1024,
-    responses: { 200: { description: 'The result, or with `stream` agent events.', schema: TEAM_RESPONSE } },
+    responses: { 200: { description: 'Result; with `stream`, agent events.', schema: TEAM_RESPONSE } },
     handler: (ctx) => handleAgent(ctx, readTeamRequest(ctx.state.body, state.reader), state, 'console'),
   });
 }

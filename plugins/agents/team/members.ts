@@ -50,27 +50,26 @@ function check(agent: AgentDefinition, tools: ReadonlyMap<string, AgentDefinitio
     throw new OptionError(
       place,
       'needs "instructions", or a plugin that publishes this agent',
-      'Write what it is to do.',
+      'Describe its task there.',
     );
   const missing = agent.tools?.findIndex((tool) => !tools.has(tool)) ?? -1;
   if (missing < 0) return;
   const known = [...tools.keys()].join(', ') || 'none are registered';
   throw new OptionError(
     `${place}/tools/${missing}`,
-    `names "${agent.tools?.[missing]}", which no plugin has registered as an agent in code`,
-    `There are: ${known}.`,
+    `refers to "${agent.tools?.[missing]}", which no plugin registers as an agent`,
+    `Available: ${known}.`,
   );
 }
 
 function assertName(name: string): void {
   if (!NAME.test(name))
-    throw new OptionError(placeOf(name), 'is no name of an agent', 'Use a-z, 0-9, _ and -, at most 40.');
-  if (RESERVED.includes(name))
-    throw new OptionError(placeOf(name), 'has a name that the team uses itself', 'Choose another.');
+    throw new OptionError(placeOf(name), 'is not a valid agent name', 'Use at most 40 of a-z, 0-9, _ and -.');
+  if (RESERVED.includes(name)) throw new OptionError(placeOf(name), 'has a reserved name', 'Use another name.');
 }
 
 function needsWhen(name: string): OptionError {
-  return new OptionError(placeOf(name), 'needs "when"', 'Write one line by which the router chooses it.');
+  return new OptionError(placeOf(name), 'needs "when"', 'Describe its purpose in one line, for the router.');
 }
 
 function placeOf(name: string): string {

@@ -17,17 +17,21 @@ export const TEAM_REQUEST = {
       maxLength: 200,
       description: 'Base model of the team for this request: `provider/model` or an alias.',
     },
-    message: { type: 'string', minLength: 1, maxLength: 100_000, description: 'What the user asks.' },
+    message: { type: 'string', minLength: 1, maxLength: 100_000, description: 'Message of the user.' },
     response_model: {
       type: ['object', 'null'],
-      description: 'What `content` must look like: JSON Schema, or a plain shape such as `{"answer": "string"}`.',
+      description: 'Structure of `content`: JSON Schema, or a shape such as `{"answer": "string"}`.',
     },
-    context: { type: ['string', 'null'], maxLength: 100_000, description: 'System prompt context for all agents.' },
-    inputs: { description: 'Any JSON: texts, readings, and images as OpenAI `image_url` parts.' },
+    context: {
+      type: ['string', 'null'],
+      maxLength: 100_000,
+      description: 'Context for the system prompt of all agents.',
+    },
+    inputs: { description: 'Any JSON, such as texts, readings, or images as OpenAI `image_url` parts.' },
     actions: {
       type: ['array', 'null'],
       maxItems: 64,
-      description: 'Actions the result may use.',
+      description: 'Actions that the result may use.',
       items: {
         type: 'object',
         additionalProperties: false,
@@ -35,7 +39,7 @@ export const TEAM_REQUEST = {
         properties: {
           name: { type: 'string', pattern: '^[A-Za-z0-9_.-]{1,64}$' },
           description: { type: ['string', 'null'], maxLength: 2000 },
-          parameters: { type: ['object', 'null'], description: 'JSON Schema of the arguments; absent takes none.' },
+          parameters: { type: ['object', 'null'], description: 'JSON Schema of the arguments. Default: no arguments.' },
         },
       },
     },
@@ -43,7 +47,7 @@ export const TEAM_REQUEST = {
       type: ['string', 'null'],
       minLength: 1,
       maxLength: 128,
-      description: 'Whose memory is used: `default` when absent, none when null.',
+      description: 'Session whose memory is used. Default: `default`; null disables it.',
     },
     stream: { type: ['boolean', 'null'], description: 'Responds with server-sent events.' },
   },
@@ -68,7 +72,7 @@ export interface TeamRequest {
 
 /** Reads a validated body; throws `invalid_request` or `request_too_large` with the path of unusable parts. */
 export function readTeamRequest(body: TeamRequestBody, reader: SchemaReader): TeamRequest {
-  const message = readMessage(body.message, 'write what the user asks.');
+  const message = readMessage(body.message, 'send what the user asks.');
   const actions = readActions(body.actions?.map(readAction), reader);
   const model = body.response_model ? reader.readModel(body.response_model, 'response_model') : undefined;
   return {
@@ -94,7 +98,7 @@ export const TEAM_RESPONSE = {
   type: 'object',
   required: ['content', 'usage', 'model', 'trace'],
   properties: {
-    content: { type: 'object', description: 'Validates against `response_model`; otherwise `{answer, actions?}`.' },
+    content: { type: 'object', description: 'Conforms to `response_model`. Default: `{answer, actions?}`.' },
     usage: {
       type: 'object',
       required: ['prompt_tokens', 'completion_tokens', 'total_tokens'],
@@ -105,7 +109,7 @@ export const TEAM_RESPONSE = {
         total_tokens: { type: 'integer' },
       },
     },
-    model: { type: 'string', description: 'The model that wrote the result.' },
+    model: { type: 'string', description: 'Model that wrote the result.' },
     trace: {
       type: 'array',
       items: {

@@ -137,7 +137,7 @@ async function runCode(order: Order, job: TeamJob, run: TeamRun, signal: AbortSi
 /** Limits a report to its bounds; drops invalid proposed actions. */
 function cleanReport(agent: string, finding: Partial<Report> | undefined, job: TeamJob): Report {
   if (typeof finding?.summary !== 'string') {
-    throw new GatewayError('provider_invalid_response', `The agent ${agent} reported nothing that can be read.`);
+    throw new GatewayError('provider_invalid_response', `The agent ${agent} returned an invalid report.`);
   }
   const actions = (finding.actions ?? []).filter(
     // oxlint-disable-next-line typescript/no-unnecessary-condition -- models leave out what a schema requires

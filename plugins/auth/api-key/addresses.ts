@@ -27,7 +27,7 @@ export function readAddresses(entries: readonly string[]): readonly string[] {
     const shown = entry.replace(/[\p{Cc}\p{Cf}]/gu, '?').slice(0, 60);
     throw new GatewayError(
       'invalid_request',
-      `"${shown}" is no IP address or network. Write 203.0.113.7, 10.0.0.0/8 or 2001:db8::/32; names are not looked up.`,
+      `"${shown}" is not an IP address or network. Use 203.0.113.7, 10.0.0.0/8 or 2001:db8::/32; host names are not supported.`,
       { param: `addresses[${at}]` },
     );
   });

@@ -101,16 +101,16 @@ interface Outcome {
 export function importKeysCommand(parts: CommandParts): Subcommand {
   return {
     name: 'import',
-    summary: 'Take over virtual keys of LiteLLM, whose holders change nothing',
+    summary: 'Import virtual keys of LiteLLM; users keep their keys',
     args: [
-      { name: '<file>', summary: 'what LiteLLM answers to GET /key/list?return_full_object=true, or its rows as JSON' },
+      { name: '<file>', summary: 'LiteLLM’s response to GET /key/list?return_full_object=true, or its rows as JSON' },
     ],
     async run({ args: [file = ''], io, actor, signal }) {
       const { imported } = parts;
       if (!imported)
         throw new GatewayError(
           'conflict',
-          'This configuration takes no keys of another gateway. Set "importedKeys: litellm" of auth.api-key, and run this again.',
+          'Imported keys are disabled in this configuration. Set "importedKeys: litellm" of auth.api-key and run the command again.',
         );
       const rows = readRows(file);
       const outcomes: Outcome[] = [];
@@ -129,7 +129,7 @@ export function importKeysCommand(parts: CommandParts): Subcommand {
         ),
       );
       io.note(
-        `${counts['imported']} imported, ${counts['already here']} were here already, ${counts['left out']} left out.`,
+        `${counts['imported']} imported, ${counts['already here']} already present, ${counts['left out']} skipped.`,
       );
     },
   };
@@ -146,17 +146,17 @@ function readRows(file: string): readonly Row[] {
   let value: unknown;
   try {
     if (statSync(file).size > MAX_BYTES)
-      throw wrongOption('<file>', 'is larger than 100 MiB: import its keys in parts');
+      throw wrongOption('<file>', 'is larger than 100 MiB. Split it into several files');
     value = JSON.parse(readFileSync(file, 'utf8'));
   } catch (error) {
     if (isGatewayError(error)) throw error;
-    throw wrongOption('<file>', error instanceof SyntaxError ? 'is no JSON' : 'cannot be read');
+    throw wrongOption('<file>', error instanceof SyntaxError ? 'is not valid JSON' : 'cannot be read');
   }
   const rows = isObject(value) ? value['keys'] : value;
   if (!Array.isArray(rows) || !rows.every(isObject))
     throw wrongOption(
       '<file>',
-      'holds no list of keys: with "return_full_object=true" LiteLLM answers them as objects under "keys"',
+      'contains no list of keys. Use "return_full_object=true", so that LiteLLM returns objects under "keys"',
     );
   return rows;
 }
@@ -205,12 +205,12 @@ function requestOf(row: Row, expires: number): { readonly request: KeyRequest; r
     notes.push(
       every
         ? `a budget each ${every}, by the calendar`
-        : 'its budget does not begin anew: the period has no counterpart',
+        : 'its budget does not reset, since the period is not supported',
     );
   const spent = typeof row['spend'] === 'number' ? row['spend'] : 0;
   const isWhole = hasBudget && every === undefined;
-  if (isWhole && spent > 0) notes.push('the budget is what is left of it');
-  if (typeof row['max_parallel_requests'] === 'number') notes.push('calls at once are limited by its plan only');
+  if (isWhole && spent > 0) notes.push('the budget is the remaining amount');
+  if (typeof row['max_parallel_requests'] === 'number') notes.push('concurrent calls are limited only by its plan');
   return {
     notes,
     request: omitUndefined({

@@ -42,37 +42,37 @@ export default definePlugin({
         type: 'string',
         secret: true,
         description:
-          'The server-side secret in every stored hash, 32 bytes or more. Unless given, one is made on first start and kept in the file `pepper` of the data folder; several nodes on one store need the same.',
+          'Server-side secret in every stored hash, at least 32 bytes. All nodes of a store need the same value. Default: created on first start in the file `pepper` of the data folder.',
       },
       previousPeppers: {
         type: 'array',
         maxItems: 10,
         items: { type: 'string', secret: true },
-        description: 'Peppers that older keys are still under, while `pepper` is being changed.',
+        description: 'Previous peppers of existing keys, for a change of `pepper`.',
       },
       maxKeysPerUser: {
         type: 'integer',
         minimum: 1,
         maximum: 10_000,
         default: 100,
-        description: 'How many keys a user may have at a time; also bounds how many are made in an hour.',
+        description: 'Maximum number of keys per user, and of keys that a user creates per hour.',
       },
       operatorKeyFor: {
         type: 'string',
         format: 'duration',
         default: '365d',
         description:
-          'How long a key with a role or scopes lasts whose maker names no end, 1d or more. Before its end the log and `tollgate_operator_keys_ending` say so for 14 days.',
+          'Default lifetime of operator keys (with a role or scopes), at least 1d. For 14 days before a key expires, the log and `tollgate_operator_keys_ending` warn.',
       },
       importedKeys: {
         enum: ['litellm'],
         description:
-          'Takes keys of LiteLLM that `tollgate keys import` took over, so that their holders change nothing. Nothing else than keys of this gateway is looked up unless set.',
+          'Accepts LiteLLM keys imported by `tollgate keys import`, so that users keep their keys. Default: only keys of this gateway.',
       },
       bootstrap: {
         type: 'boolean',
         description:
-          'Makes a first key for the user `local` on an empty store, and shows it once at start. On with the built-in configuration, else off.',
+          'Creates a key for the user `local` in an empty store and shows it once at start. Default: on with the built-in configuration, otherwise off.',
       },
     },
   },
@@ -153,7 +153,10 @@ async function startUp(api: PluginApi, check: () => Promise<Peppers>, bootstrap:
     await bootstrap();
   } catch (error) {
     if (!isGatewayError(error)) throw error;
-    api.log.warn({ err: error }, 'The store of API keys does not answer yet; keys are refused with 503 until it does.');
+    api.log.warn(
+      { err: error },
+      'The store of API keys does not respond yet; requests with keys get 503 until it does.',
+    );
   }
 }
 
@@ -170,7 +173,7 @@ async function makeFirstKey(api: PluginApi, keyring: Keyring): Promise<void> {
 function announceCommand(api: PluginApi): void {
   if (api.stores.kind === 'memory') return;
   api.operators.announce({
-    title: 'To make an API key',
+    title: 'To create an API key',
     value: `keys create --user ${FIRST_USER}`,
     use: 'key-command',
   });

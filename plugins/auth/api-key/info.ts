@@ -121,7 +121,7 @@ export const KEY_ID = {
   type: 'string',
   minLength: 1,
   maxLength: 100,
-  description: 'The id of the key, or its `tg_` prefix.',
+  description: 'Id of the key, or its `tg_` prefix.',
 } as const;
 
 /** `api_key_info` of spec 2.5 with the fields of the contract. */
@@ -133,22 +133,22 @@ export const KEY_INFO = {
     name: TEXT,
     role: {
       type: ['string', 'null'],
-      description: 'What it may as an operator’s: `viewer`, `billing`, `operator`, `team`, `admin`.',
+      description: 'Operator role: `viewer`, `billing`, `operator`, `team`, `admin`.',
     },
     scopes: {
       type: 'array',
       items: TEXT,
-      description: 'What it may as an operator’s, in addition to the role; absent without any.',
+      description: 'Operator scopes in addition to the role; absent if there are none.',
     },
-    hashed_key: { type: 'string', description: 'HMAC-SHA-256 of the key; it opens nothing.' },
-    prefix: { type: 'string', description: '`tg_` and the id: how the key begins.' },
+    hashed_key: { type: 'string', description: 'HMAC-SHA-256 of the key; not usable as a key.' },
+    prefix: { type: 'string', description: 'Prefix of the key: `tg_` and the id.' },
     created_at: TIME,
     revoked_at: TIME_OR_NULL,
     deleted: { type: 'boolean' },
-    blocked_at: { ...TIME_OR_NULL, description: 'Since when an operator blocks it; ISO 8601.' },
+    blocked_at: { ...TIME_OR_NULL, description: 'Time at which an operator blocked it; ISO 8601.' },
     blocked_reason: TEXT_OR_NULL,
     expires_at: TIME_OR_NULL,
-    last_used_at: { ...TIME_OR_NULL, description: 'ISO 8601 date-time, at most a minute behind.' },
+    last_used_at: { ...TIME_OR_NULL, description: 'ISO 8601 date-time; up to one minute delayed.' },
     plan: TEXT_OR_NULL,
     models: LIST_OR_NULL,
     providers: LIST_OR_NULL,
@@ -156,9 +156,9 @@ export const KEY_INFO = {
     rpm: NUMBER_OR_NULL,
     tpm: NUMBER_OR_NULL,
     budget_usd: TEXT_OR_NULL,
-    budgets: { ...KEY_BUDGETS_SHOWN, description: 'What it may spend by calendar period.' },
-    addresses: { ...LIST_OR_NULL, description: 'Where it may be used from: IP addresses and networks.' },
-    tags: { ...LIST_OR_NULL, description: 'What its calls are booked under, as `team=search`.' },
+    budgets: { ...KEY_BUDGETS_SHOWN, description: 'Budgets by calendar period.' },
+    addresses: { ...LIST_OR_NULL, description: 'Allowed client addresses: IP addresses and networks.' },
+    tags: { ...LIST_OR_NULL, description: 'Tags of its calls, such as `team=search`.' },
     spent_usd: TEXT,
   },
   required: [
@@ -195,7 +195,7 @@ export const KEY_INFO = {
 
 export const ISSUED = {
   type: 'object',
-  properties: { message: TEXT, api_key: { type: 'string', description: 'The key itself.' }, api_key_info: KEY_INFO },
+  properties: { message: TEXT, api_key: { type: 'string', description: 'Secret key.' }, api_key_info: KEY_INFO },
   required: ['message', 'api_key', 'api_key_info'],
 } as const;
 
@@ -207,7 +207,7 @@ export const MADE = {
     similar: {
       type: 'array',
       items: TEXT,
-      description: 'Ids that keys were made for and that look like this one, by letters of other alphabets, say.',
+      description: 'Existing user ids that look like this one, for example with letters of other alphabets.',
     },
   },
   required: [...ISSUED.required, 'similar'],

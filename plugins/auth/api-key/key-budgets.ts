@@ -23,7 +23,7 @@ export const KEY_BUDGETS = {
   type: ['array', 'null'],
   maxItems: MAX_OWN_BUDGETS,
   items: OWN_BUDGET,
-  description: 'What the key may spend by calendar period, beside `budget_usd`.',
+  description: 'Budgets by calendar period, in addition to `budget_usd`.',
 } as const;
 
 /** Budget of a key in the API's form; absent limits are omitted. */
@@ -41,13 +41,16 @@ export const KEY_BUDGETS_SHOWN = {
       soft_usd: { type: 'string' },
       provider: { type: 'string' },
       model: { type: 'string' },
-      spent_usd: { type: 'string', description: 'This and the following only where one key is shown to operators.' },
-      held_usd: { type: 'string', description: 'Reserved for calls that run.' },
+      spent_usd: {
+        type: 'string',
+        description: 'This and the following fields are only in responses with one key, for operators.',
+      },
+      held_usd: { type: 'string', description: 'Amount reserved for running calls.' },
       left_usd: { type: 'string' },
       starts_at: { type: ['string', 'null'] },
       resets_at: {
         type: ['string', 'null'],
-        description: 'When it begins anew, ISO 8601; null for one that never does.',
+        description: 'Time of the next reset, ISO 8601; null if it never resets.',
       },
     },
   },
@@ -74,7 +77,7 @@ export function readKeyBudgets(requested: readonly Requested[]): readonly Budget
   if (again === -1) return rules.length > 0 ? rules : undefined;
   throw new GatewayError(
     'invalid_request',
-    `budgets has two named "${names[again]}": what is spent is counted by name. Give each a "name" of its own.`,
+    `budgets has two entries named "${names[again]}". Spend is counted by name, so give each a unique "name".`,
     { param: `budgets[${again}].name` },
   );
 }

@@ -34,7 +34,7 @@ function narrowPlan(wanted: string | undefined, own: string | undefined): string
   if (wanted === undefined || wanted === own) return own;
   throw denied(
     'plan',
-    own === undefined ? 'leave it out: the key then has the plan of its account' : `"${own}" or none`,
+    own === undefined ? 'none; remove the field to use the plan of the account' : `"${own}" or none`,
   );
 }
 
@@ -58,10 +58,7 @@ function narrowList(
   if (!own || !wanted) return wanted ?? own;
   const beyond = wanted.findIndex((entry) => !own.some((mine) => isWithin(entry, mine)));
   if (beyond === -1) return wanted;
-  throw denied(
-    `${field}[${beyond}]`,
-    own.length > 0 ? `${own.slice(0, 20).join(', ')}${hintOf(field)}` : 'none at all',
-  );
+  throw denied(`${field}[${beyond}]`, own.length > 0 ? `${own.slice(0, 20).join(', ')}${hintOf(field)}` : 'none');
 }
 
 function narrowNumber(field: string, wanted: number | undefined, own: number | undefined): number | undefined {
@@ -85,13 +82,13 @@ function covers(own: string, entry: string, providers: readonly string[] | undef
 function denied(param: string, allowed: string): GatewayError {
   return new GatewayError(
     'permission_denied',
-    `A key never gets more than the token or the team that it is made by has. For ${param} that is: ${allowed}.`,
+    `A key cannot exceed the rights of the token or team that creates it. Allowed for ${param}: ${allowed}.`,
     { param },
   );
 }
 
 function hintOf(field: string): string {
-  return field === 'models' ? ' (name one provider in "providers" to ask for a part of these)' : '';
+  return field === 'models' ? ' (set one provider in "providers" to request a part of these)' : '';
 }
 
 type NamesApi = ModelNamesApi & Pick<PluginApi, 'settings'>;
@@ -133,8 +130,8 @@ function unknownName(param: string, what: string, name: string, known: readonly 
   const shown = known.slice(0, MAX_SHOWN).join(', ');
   const hint =
     what === 'model'
-      ? `${shown === '' ? '' : `Did you mean ${shown}? `}Write "provider/model", "provider/*", an alias or a model of a provider's list.`
+      ? `${shown === '' ? '' : `Did you mean ${shown}? `}Use "provider/model", "provider/*", an alias or a model of a provider's list.`
       : `${what === 'plan' ? 'Plans' : 'Providers'} of the configuration: ${shown || 'none'}.`;
   const clean = name.replace(/[\p{Cc}\p{Cf}]/gu, '?').slice(0, 80);
-  return new GatewayError('invalid_request', `There is no ${what} "${clean}" here. ${hint}`, { param });
+  return new GatewayError('invalid_request', `The ${what} "${clean}" does not exist. ${hint}`, { param });
 }

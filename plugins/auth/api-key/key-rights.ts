@@ -31,35 +31,35 @@ export function rightsOfKey({ role, scopes = [] }: KeyRights): Rights {
 
 /** Body fields for creating an operator's key. */
 export const RIGHTS_FIELDS = {
-  role: { enum: [...ROLES, null], description: 'Makes a key for operators, with the scopes of the role.' },
+  role: { enum: [...ROLES, null], description: 'Creates an operator key with the scopes of the role.' },
   scopes: {
     type: ['array', 'null'],
     minItems: 1,
     uniqueItems: true,
     items: { enum: SCOPE_NAMES },
-    description: 'Makes a key for operators, with these scopes in addition to those of the role.',
+    description: 'Creates an operator key with these scopes, in addition to those of the role.',
   },
 } as const;
 
 /** Command line options of the same fields. */
 export const RIGHTS_OPTIONS: readonly CommandOption[] = Object.freeze([
-  { flags: '--admin', summary: 'a key for operators who may do everything, as --role admin' },
-  { flags: '--role <name>', summary: `a key for operators: ${ROLES.join(', ')}` },
-  { flags: '--scope <list>', summary: 'a key for operators who may do this alone, such as metrics:read' },
+  { flags: '--admin', summary: 'operator key with all rights, same as --role admin' },
+  { flags: '--role <name>', summary: `operator key with a role: ${ROLES.join(', ')}` },
+  { flags: '--scope <list>', summary: 'operator key with these scopes only, such as metrics:read' },
 ]);
 
 export function readRightsOptions(options: CommandInput['options']): KeyRights {
   const isAdmin = options['admin'] === true;
   const text = textOf(options, 'role') ?? (isAdmin ? 'admin' : undefined);
   const role = ROLES.find((each) => each === text);
-  if (text !== undefined && !role) throw wrongOption('--role', `takes ${ROLES.join(', ')}`);
-  if (isAdmin && role !== 'admin') throw wrongOption('--role', 'stands beside --admin: keep one of them');
+  if (text !== undefined && !role) throw wrongOption('--role', `must be one of ${ROLES.join(', ')}`);
+  if (isAdmin && role !== 'admin') throw wrongOption('--role', 'cannot be combined with --admin');
   const scopes = textOf(options, 'scope')
     ?.split(',')
     .map((word) => {
       const scope = SCOPE_NAMES.find((each) => each === word.trim());
       if (scope) return scope;
-      throw wrongOption('--scope', `takes ${SCOPE_NAMES.join(', ')}, with commas between`);
+      throw wrongOption('--scope', `must be a comma-separated list of ${SCOPE_NAMES.join(', ')}`);
     });
   return omitUndefined({ role, scopes: scopes && [...new Set(scopes)] });
 }
@@ -71,7 +71,7 @@ export function refuseMore(by: Rights, rights: Rights, what: string): void {
   const right = missing === 'admin' ? 'the role "admin"' : `the scope "${missing}"`;
   throw new GatewayError(
     'permission_denied',
-    `You cannot ${what} that has ${right}, which you lack. Ask an operator who has it.`,
+    `You cannot ${what} with ${right}, which you do not have. Ask an operator who has it.`,
     { refusedBy: right },
   );
 }
@@ -83,7 +83,11 @@ const DAY_MS = 24 * HOUR_MS;
 export function readOperatorKeyFor({ operatorKeyFor }: { readonly operatorKeyFor: string }): number {
   const ms = parseDuration(operatorKeyFor);
   if (ms >= DAY_MS) return ms;
-  throw new OptionError('/operatorKeyFor', `is ${operatorKeyFor}, and must be 1d or more`, 'Write 365d, or 90d.');
+  throw new OptionError(
+    '/operatorKeyFor',
+    `must be at least 1d, but is ${operatorKeyFor}`,
+    'Use 365d or 90d, for example.',
+  );
 }
 
 /**
@@ -110,7 +114,7 @@ export function watchEnds(
   const told = new Map<string, number>();
   api.operators.figure({
     name: 'operator_keys_ending',
-    help: 'Keys of operators that end within 14 days.',
+    help: 'Operator keys that expire within 14 days.',
     read: () => ending,
   });
   const look = async (): Promise<void> => {
@@ -123,19 +127,19 @@ export function watchEnds(
       // A rotated key has a successor.
       if (expiresAt === undefined || key.retiredAt !== undefined || expiresAt > now + WARN_MS) continue;
       count += 1;
-      tellEnd(api, 'The operator’s key', { ...key, expiresAt }, daysBefore(expiresAt, NOTICE_DAYS, now));
+      tellEnd(api, 'The operator key', { ...key, expiresAt }, daysBefore(expiresAt, NOTICE_DAYS, now));
       if (now - (told.get(id) ?? 0) < DAY_MS) continue;
       told.set(id, now);
       api.log.warn(
         { key: prefixOf(id), user: key.record.userId, expires_at: new Date(expiresAt).toISOString() },
-        'A key of an operator ends soon. "tollgate keys update <key> --expires 365d" lets it last; or make another.',
+        'An operator key expires soon. Extend it with "tollgate keys update <key> --expires 365d" or create a new one.',
       );
     }
     ending = count;
     if (hasReceivers(api)) await tellProgramEnds(api, index, records, now);
   };
   const lookQuietly = (): Promise<void> =>
-    look().catch((error: unknown) => api.log.debug({ err: error }, 'The keys of operators could not be read.'));
+    look().catch((error: unknown) => api.log.debug({ err: error }, 'Operator keys could not be read from the store.'));
   api.onReady(async () => {
     await lookQuietly();
     const timer = setInterval(() => void lookQuietly(), HOUR_MS);
@@ -181,7 +185,7 @@ function tellEnd(
   const end = new Date(expiresAt).toISOString();
   tellOperators(api, {
     type: 'key.expires',
-    text: `${what} ${key} ends on ${end.slice(0, 10)}`,
+    text: `${what} ${key} expires on ${end.slice(0, 10)}`,
     facts: { key, user: userId, expires_at: end },
     ...{ cause: `key.expires ${key} ${end}${days === undefined ? '' : ` ${days}`}`, rememberMs: 30 * DAY_MS },
   });

@@ -44,8 +44,8 @@ const CREATE_BODY = {
   required: ['user_id'],
   examples: [{ user_id: 'u_42', name: 'laptop' }],
   properties: {
-    user_id: { ...USER, description: 'Whose key it is.' },
-    account: { ...USER, description: 'Who pays; the user unless given.' },
+    user_id: { ...USER, description: 'User of the key.' },
+    account: { ...USER, description: 'Account that is charged. Default: the user.' },
     ...RIGHTS_FIELDS,
     ...OPERATORS_BODY.properties,
   },
@@ -61,7 +61,7 @@ const ROTATE_BODY = {
       type: 'integer',
       minimum: 0,
       maximum: 30 * 86_400,
-      description: `How long the old key goes on working; ${DEFAULT_OVERLAP_SECONDS} by default, 0 revokes it at once.`,
+      description: `Seconds for which the old key remains valid. 0 revokes it immediately. Default: ${DEFAULT_OVERLAP_SECONDS}.`,
     },
   },
 } as const;
@@ -85,10 +85,10 @@ export function registerKeys(
   const table: Resource<StoredKey, string> = {
     ...{ name: 'key', path: '/api/core/admin/keys', id: 'id', schema: KEY_INFO },
     scopes: { read: 'keys:read', write: 'keys:write' },
-    response: 'The key since.',
+    response: 'The changed key.',
     command: {
       ...{ name: 'keys', summary: 'API keys' },
-      id: { name: '<id>', summary: 'the id of the key, its tg_ prefix, or the whole (leaked) key' },
+      id: { name: '<id>', summary: 'id of the key, its tg_ prefix, or the whole (leaked) key' },
       order: ['create', 'list', 'show', 'update', 'block', 'unblock', 'rotate', 'revoke', 'import', 'accept-pepper'],
     },
     async find(reference) {
@@ -134,9 +134,9 @@ function readActions(make: Make, keyring: Keyring): readonly Action[] {
     make.list({
       http: {
         summary: 'List API keys, oldest first',
-        ...{ response: 'A page of keys.', schema: KEY_INFO },
+        ...{ response: 'Page of keys.', schema: KEY_INFO },
         description: SEARCH_NOTE,
-        filters: { user: { ...USER, description: 'Of this user only, without revoked ones.' }, ...SEARCH_FILTERS },
+        filters: { user: { ...USER, description: 'Only keys of this user, without revoked ones.' }, ...SEARCH_FILTERS },
       },
       async read({ limit, after, filters }) {
         const last = after === undefined ? undefined : await findKey(keyring, after);
@@ -144,7 +144,7 @@ function readActions(make: Make, keyring: Keyring): readonly Action[] {
         return { rows: await mapKeys(keys, keyring.describe), next };
       },
       cli: {
-        options: [{ flags: '--user <id>', summary: 'of this user only, without revoked ones' }, ...SEARCH_OPTIONS],
+        options: [{ flags: '--user <id>', summary: 'only keys of this user, without revoked ones' }, ...SEARCH_OPTIONS],
         page: { after: '--after <id>', one: 'key', first: 100, most: 999_999_999 },
         columns: [
           ['KEY', ({ prefix }) => prefix],
@@ -159,8 +159,8 @@ function readActions(make: Make, keyring: Keyring): readonly Action[] {
     }),
     make.show({
       http: {
-        summary: 'Show an API key, with what is spent and left of its budgets',
-        response: 'The key, with its version as ETag.',
+        summary: 'Show an API key with its budgets',
+        response: 'Key, with its version as ETag.',
       },
       show: keyring.describeSpending,
       cli: { text: formatKey },
@@ -179,7 +179,7 @@ function blockActions(make: Make, { edit }: Changes): readonly Action[] {
           return { limits, blockedAt, ...omitUndefined({ blockReason: reason }) };
         }),
       cli: {
-        summary: 'Stop an API key from working until it is unblocked',
+        summary: 'Block an API key until it is unblocked',
         ...{ options: [REASON_OPTION], read: readReason },
         text: ({ prefix }) => `${prefix} is blocked; ${WITHIN}.`,
       },
@@ -189,7 +189,7 @@ function blockActions(make: Make, { edit }: Changes): readonly Action[] {
       http: { summary: 'Unblock an API key' },
       apply: ({ found: { value }, expected }) => edit(value, expected !== undefined, ({ limits }) => ({ limits })),
       cli: {
-        summary: 'Let a blocked API key work again',
+        summary: 'Unblock an API key',
         text: ({ prefix }) => `${prefix} is not blocked; ${WITHIN}.`,
       },
     }),
@@ -200,7 +200,7 @@ function rotateAction(make: Make, keyring: Keyring): Action {
   return make.change({
     word: 'rotate',
     http: {
-      summary: 'Replace an API key by a new one that shares its limits and budgets',
+      summary: 'Rotate an API key (limits and budgets carry over)',
       ...{ body: ROTATE_BODY, bodyOptional: true },
       schema: ISSUED,
     },
@@ -209,25 +209,25 @@ function rotateAction(make: Make, keyring: Keyring): Action {
       const { role, scopes, userLimits } = old.record;
       const successor = { limits: limitsOf(old.record), ...omitUndefined({ role, scopes, userLimits }) };
       const issued = await keyring.rotate(old, successor, seconds * 1000, now);
-      const rest = seconds === 0 ? 'is revoked' : `works for ${seconds} more seconds`;
+      const rest = seconds === 0 ? 'is revoked' : `remains valid for ${seconds} seconds`;
       const prefix = prefixOf(old.record.id);
       return {
         ...{ version: 0, subject: prefix },
         after: { successor: issued.info.prefix, overlap_seconds: seconds },
-        show: () => showIssued(`The API key was replaced; ${prefix} ${rest}. Keep the new one`, issued),
+        show: () => showIssued(`API key rotated; ${prefix} ${rest}. Store the new key now`, issued),
       };
     },
     cli: {
-      summary: 'Replace an API key by a new one, which shares its limits and budgets, and print that, once',
+      summary: 'Rotate an API key (limits and budgets carry over)',
       options: [
         {
           flags: '--overlap <duration>',
-          summary: 'how long the old one goes on working; 1h by default, 0s revokes it',
+          summary: 'time for which the old key remains valid; 0s revokes it (default: 1h)',
         },
       ],
       read: ({ options }) => ({ overlap_seconds: readOverlapSeconds(textOf(options, 'overlap') ?? '1h') }),
       intro: ({ api_key_info }, { args: [reference = ''] }) =>
-        `Made the key ${api_key_info.prefix} in place of tg_${readKeyId(reference)}. It cannot be shown again:`,
+        `Created the key ${api_key_info.prefix}, which replaces tg_${readKeyId(reference)}. It is shown only once:`,
       text: ({ api_key }) => api_key,
     },
   });
@@ -236,15 +236,15 @@ function rotateAction(make: Make, keyring: Keyring): Action {
 function revokeAction(make: Make, keyring: Keyring, { changed }: Changes): Action {
   return make.change({
     word: 'revoke',
-    http: { summary: 'Revoke an API key for good' },
+    http: { summary: 'Revoke an API key permanently' },
     async apply({ found: { value: key }, now }) {
       const { before, after, ...rest } = changed(key, await keyring.revoke(key, now));
       // Revoking again is not a change.
       return key.revokedAt === undefined ? { ...rest, before, after } : rest;
     },
     cli: {
-      summary: 'Stop an API key from working, for good',
-      text: ({ prefix }) => `${prefix} is revoked; running gateways refuse it within 5 seconds.`,
+      summary: 'Revoke an API key permanently',
+      text: ({ prefix }) => `${prefix} is revoked; running gateways reject it within 5 seconds.`,
     },
   });
 }
@@ -256,9 +256,9 @@ function createAction(
   return make.create({
     word: 'create',
     http: {
-      ...{ summary: 'Make an API key for any user', body: CREATE_BODY },
-      description: 'The key is in this response and nowhere else.',
-      ...{ response: 'The new key, once.', schema: MADE },
+      ...{ summary: 'Create an API key for any user', body: CREATE_BODY },
+      description: 'The key is only in this response; it is not stored.',
+      ...{ response: 'The new key; it is shown only once.', schema: MADE },
     },
     async apply({ body: { user_id, account, role, scopes, ...wanted }, now, by }) {
       const rights = { ...(role != null && { role }), ...(scopes != null && { scopes }) };
@@ -272,21 +272,21 @@ function createAction(
       const issued = await keyring.create(owner, limits, now);
       return {
         ...{ version: 0, subject: issued.info.prefix, after: shownInAudit(issued.info) },
-        show: () => ({ ...showIssued('The API key was made. Keep it', issued), similar }),
+        show: () => ({ ...showIssued('API key created. Store it now', issued), similar }),
       };
     },
     cli: {
-      summary: 'Make an API key and print it, once',
+      summary: 'Create an API key; it is printed only once',
       options: [
-        { flags: '--user <id>', summary: 'whose key it is', required: true },
-        { flags: '--account <id>', summary: 'who pays; the user by default' },
+        { flags: '--user <id>', summary: 'user of the key', required: true },
+        { flags: '--account <id>', summary: 'account that is charged (default: the user)' },
         ...LIMIT_OPTIONS,
         ...RIGHTS_OPTIONS,
       ],
       read: readCreation,
       intro: ({ api_key_info: { role, scopes, prefix, user_id, expires_at }, similar }) => {
         const end = (role ?? scopes) === undefined ? '' : `, until ${expires_at?.slice(0, 10)}`;
-        return `${warnOfSimilar(similar)}Made the ${role === null ? '' : `${role} `}key ${prefix} for ${user_id}${end}. It cannot be shown again:`;
+        return `${warnOfSimilar(similar)}Created the ${role === null ? '' : `${role} `}key ${prefix} for ${user_id}${end}. It is shown only once:`;
       },
       text: ({ api_key }) => api_key,
     },
@@ -297,9 +297,9 @@ function updateAction(make: Make, { edit }: Changes, check: Check): Action {
   return make.change({
     word: 'update',
     http: {
-      ...{ method: 'PATCH', summary: 'Change what an API key may do', body: UPDATE_BODY },
+      ...{ method: 'PATCH', summary: 'Update an API key', body: UPDATE_BODY },
       description:
-        'What the body names is set, null takes it away, the rest stays. `If-Match` refuses the change of another version.',
+        'Sets the fields in the body; null removes a field. `If-Match` rejects the change if the version differs.',
     },
     async apply({ found: { value: key }, body, expected, now }) {
       const { set, apply } = readKeyChange(body, now);
@@ -309,16 +309,16 @@ function updateAction(make: Make, { edit }: Changes, check: Check): Action {
       return edit(key, expected !== undefined, ({ limits, ...rest }) => ({ ...rest, limits: apply(limits) }));
     },
     cli: {
-      summary: 'Change what an API key may do; what is not named stays',
+      summary: 'Update an API key; other fields are unchanged',
       options: [
         ...LIMIT_OPTIONS,
         {
           flags: '--clear <list>',
-          summary: `what to take away, with commas between: ${Object.keys(CLEARED).join(', ')}`,
+          summary: `fields to remove, comma-separated: ${Object.keys(CLEARED).join(', ')}`,
         },
       ],
       read: readUpdate,
-      text: (info) => `${info.prefix} is changed; ${WITHIN}.\n${formatKey(info)}`,
+      text: (info) => `${info.prefix} is updated; ${WITHIN}.\n${formatKey(info)}`,
     },
   });
 }
@@ -326,13 +326,14 @@ function updateAction(make: Make, { edit }: Changes, check: Check): Action {
 function acceptPepperCommand(acceptPepper: () => Promise<number>, audit: PluginApi['operators']['audit']): Subcommand {
   return {
     name: 'accept-pepper',
-    summary: 'Give up keys made under a lost pepper, so that the gateway starts with this one',
-    options: [{ flags: '--yes', summary: 'really: keys under other peppers stop working' }],
+    summary: 'Accept this pepper for the store; keys of other peppers become invalid',
+    options: [{ flags: '--yes', summary: 'confirm: keys of other peppers become invalid' }],
     async run({ options, io, actor }) {
-      if (options['yes'] !== true) throw wrongOption('--yes', 'is needed: keys under other peppers stop working');
+      if (options['yes'] !== true)
+        throw wrongOption('--yes', 'is required, since keys of other peppers become invalid');
       const given = await acceptPepper();
       await audit({ actor, action: 'pepper.accept', subject: 'api-key', after: { given_up: given } });
-      io.result({ given_up: given }, `This pepper is the store's only one now; ${given} other(s) were given up.`);
+      io.result({ given_up: given }, `The store now accepts only this pepper; ${given} other(s) removed.`);
     },
   };
 }
@@ -340,11 +341,11 @@ function acceptPepperCommand(acceptPepper: () => Promise<number>, audit: PluginA
 /** Warns that a key for a similar id could be mistaken for another user's. */
 function warnOfSimilar(similar: readonly string[]): string {
   if (similar.length === 0) return '';
-  return `There are keys for ${similar.map((id) => printable(id)).join(', ')}, which looks like this id: look whether it is the one that you mean, and revoke the key if not. `;
+  return `Keys exist for ${similar.map((id) => printable(id)).join(', ')}, which looks like this id. If you meant that user, revoke the new key. `;
 }
 
 function showIssued(what: string, { text, info }: IssuedKey) {
-  return { message: `${what}: it cannot be shown again.`, api_key: text, api_key_info: info };
+  return { message: `${what}; it is shown only once.`, api_key: text, api_key_info: info };
 }
 
 /** The end of a key changes its version. */
@@ -362,7 +363,7 @@ async function findKey(keyring: Pick<Keyring, 'find'>, reference: string): Promi
   if (key) return key;
   throw new GatewayError(
     'not_found',
-    `There is no such API key${id === undefined ? '' : ` ${prefixOf(id)}`} in this store. "tollgate keys list" shows them.`,
+    `API key${id === undefined ? '' : ` ${prefixOf(id)}`} not found in this store. "tollgate keys list" shows all keys.`,
   );
 }
 
@@ -394,7 +395,7 @@ interface Creation extends KeyRequest, KeyRights {
 function readCreation({ options }: CommandInput): Creation {
   const wanted = readLimitOptions(options, Date.now());
   const [user_id, account] = [textOf(options, 'user'), textOf(options, 'account')];
-  if (!user_id) throw wrongOption('--user', 'needs the id of a user, such as --user u_42');
+  if (!user_id) throw wrongOption('--user', 'requires a user id, such as --user u_42');
   for (const [flag, id = ''] of [
     ['user', user_id],
     ['account', account],
@@ -413,7 +414,7 @@ function readUpdate({ options }: CommandInput): KeyRequest {
   const cleared = readCleared(textOf(options, 'clear'));
   const both = set.find(([field]) => cleared.includes(field));
   if (both) throw wrongOption('--clear', `names ${both[0]}, which another option sets`);
-  if (set.length + cleared.length === 0) throw wrongOption('an option', 'is needed: nothing would change');
+  if (set.length + cleared.length === 0) throw wrongOption('an option', 'is required; otherwise nothing changes');
   return Object.fromEntries([...set, ...cleared.map((field) => [field, null])]);
 }
 
@@ -421,7 +422,7 @@ function readCleared(text: string | undefined): readonly string[] {
   return (text?.split(',') ?? []).map((word) => {
     const field = Object.hasOwn(CLEARED, word.trim()) ? CLEARED[word.trim()] : undefined;
     if (field !== undefined) return field;
-    throw wrongOption('--clear', `takes ${Object.keys(CLEARED).join(', ')}`);
+    throw wrongOption('--clear', `must be one of ${Object.keys(CLEARED).join(', ')}`);
   });
 }
 
@@ -434,5 +435,5 @@ function readOverlapSeconds(text: string): number {
   } catch {
     // Rejected below.
   }
-  throw wrongOption('--overlap', 'is no duration of up to 30d, such as 1h or 0s');
+  throw wrongOption('--overlap', 'must be a duration of at most 30d, such as 1h or 0s');
 }

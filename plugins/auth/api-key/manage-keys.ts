@@ -116,7 +116,7 @@ async function editKey(
 ): Promise<EditedKey> {
   const { id } = key.record;
   if (key.revokedAt !== undefined)
-    throw new GatewayError('conflict', `The key ${prefixOf(id)} was revoked. Make a new one instead.`);
+    throw new GatewayError('conflict', `The key ${prefixOf(id)} was revoked. Create a new one.`);
   const edited = await records.edit(key, make, expected);
   const { expiresAt } = edited.after.record;
   if (expiresAt !== undefined && expiresAt !== edited.before.record.expiresAt) await index.addEnd(id, expiresAt);
@@ -140,11 +140,11 @@ function refuseEnded(key: StoredKey, now: number): void {
   if (key.blockedAt !== undefined)
     throw new GatewayError(
       'permission_denied',
-      `The key ${prefixOf(key.record.id)} is blocked by an operator, and so would be its successor.`,
+      `The key ${prefixOf(key.record.id)} is blocked by an operator and cannot be rotated. Unblock it first.`,
     );
   if (!isEnded(key, now)) return;
   const state = key.revokedAt === undefined ? 'has expired' : 'was revoked';
-  throw new GatewayError('conflict', `The key ${prefixOf(key.record.id)} ${state}. Make a new one instead.`);
+  throw new GatewayError('conflict', `The key ${prefixOf(key.record.id)} ${state}. Create a new one.`);
 }
 
 /** Owner of a key. */
@@ -217,7 +217,7 @@ async function storeKey(parts: KeyringParts, record: KeyRecord, max: number, now
   await records.remove(record.id).catch(() => undefined);
   throw new GatewayError(
     'conflict',
-    `This user has ${maxKeysPerUser} API keys, and more are not allowed. Delete one that is no longer used.`,
+    `Limit of ${maxKeysPerUser} API keys per user reached. Delete a key that is no longer used.`,
   );
 }
 

@@ -53,14 +53,14 @@ export function assertStrength({ pepper, previousPeppers = [] }: PepperConfig): 
   ];
   for (const [path, text] of given) {
     const weakness = text === undefined ? undefined : findSecretWeakness(text);
-    if (weakness) throw new OptionError(path, weakness, 'Make one with: openssl rand -base64 32');
+    if (weakness) throw new OptionError(path, weakness, 'Create one with: openssl rand -base64 32');
   }
 }
 
 /** Throws if the pepper file is unusable; does nothing if it is missing. */
 export async function assertPepperFile(folder: string): Promise<void> {
   await readPepperFile(join(folder, 'pepper'), () => {}).catch((cause: Error) => {
-    throw new OptionError('', `has a file that cannot be used: ${cause.message}`);
+    throw new OptionError('', `has an invalid file: ${cause.message}`);
   });
 }
 
@@ -95,7 +95,7 @@ async function readPepperFile(path: string, warn: (message: string) => void): Pr
     throw new Error(`The pepper in ${path} is damaged. Restore the file: the API keys of this store need it.`);
   }
   if (process.platform !== 'win32' && (mode & 0o077) !== 0) {
-    warn(`Other users of this machine can read ${path}. Do: chmod 600 ${path}`);
+    warn(`Other users of this machine can read ${path}. Run: chmod 600 ${path}`);
   }
   return text;
 }
@@ -112,14 +112,14 @@ async function makePepperFile(folder: string, path: string, warn: (message: stri
     await syncFolder(folder);
   } catch (cause) {
     throw new Error(
-      `The pepper for API keys cannot be written to ${path}. Make the folder writable, or set auth.api-key.pepper.`,
+      `The pepper for API keys cannot be written to ${path}. Allow writes to the folder or set auth.api-key.pepper.`,
       { cause },
     );
   } finally {
     await unlink(temporary).catch(() => undefined);
   }
   const pepper = await readPepperFile(path, warn);
-  if (pepper === undefined) throw new Error(`The pepper in ${path} was removed while the gateway started.`);
+  if (pepper === undefined) throw new Error(`The pepper in ${path} was removed during start. Start the gateway again.`);
   return pepper;
 }
 
@@ -175,8 +175,8 @@ export async function acceptPepper(sets: Sets, peppers: Peppers): Promise<number
 
 function mismatch(): Error {
   return new Error(
-    'The API keys in this store were made under a pepper that this gateway does not have. Give every gateway of the ' +
-      'store the same auth.api-key.pepper (or the same "pepper" file in its data folder). If that pepper is lost, ' +
-      '"tollgate keys accept-pepper --yes" gives up the keys made under it.',
+    'The API keys in this store belong to another pepper. Configure every gateway of the ' +
+      'store with the same auth.api-key.pepper (or the same file "pepper" in its data folder). If that pepper is lost, ' +
+      '"tollgate keys accept-pepper --yes" makes its keys invalid.',
   );
 }

@@ -279,7 +279,7 @@ function readRecord(value: unknown, id: string, log: Log): KeyRecord | undefined
 }
 
 function refuseDamaged(id: string, log: Log): undefined {
-  log.error({ keyId: id }, 'The stored document of an API key is damaged; the key is refused.');
+  log.error({ keyId: id }, 'The stored document of an API key is damaged; the key is rejected.');
 }
 
 /** Runs a store operation; turns every error into `store_unavailable`: a failed read never counts as absent. */
@@ -300,7 +300,7 @@ async function writeStore(operation: () => Promise<boolean>): Promise<void> {
 function unavailable(cause: unknown): GatewayError {
   return new GatewayError(
     'store_unavailable',
-    'The store of API keys does not answer, so this key can be neither accepted nor refused. Try again shortly.',
+    'The store of API keys does not respond, so this key cannot be checked. Try again shortly.',
     { retryAfterMs: 1000, cause },
   );
 }

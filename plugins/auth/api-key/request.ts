@@ -21,7 +21,7 @@ export const CREATE_BODY = {
   type: 'object',
   additionalProperties: false,
   properties: {
-    name: { type: ['string', 'null'], maxLength: 100, description: 'What the key is for, such as "laptop".' },
+    name: { type: ['string', 'null'], maxLength: 100, description: 'Purpose of the key, such as "laptop".' },
     expires_at: { type: ['string', 'null'], maxLength: 40, description: 'ISO 8601 date-time, in the future.' },
     models: {
       type: ['array', 'null'],
@@ -33,20 +33,21 @@ export const CREATE_BODY = {
     server_tools: {
       type: ['array', 'null'],
       ...LIST,
-      description: 'Tools that a vendor runs with the operator’s account, as `web_search`, beside those of the plan.',
+      description:
+        'Vendor tools that run with the operator’s account, such as `web_search`, in addition to those of the plan.',
     },
-    plan: { type: ['string', 'null'], minLength: 1, maxLength: 100, description: 'The plan whose limits hold.' },
-    rpm: { ...RATE, description: 'Requests a minute.' },
-    tpm: { ...RATE, description: 'Tokens a minute.' },
+    plan: { type: ['string', 'null'], minLength: 1, maxLength: 100, description: 'Plan whose limits apply.' },
+    rpm: { ...RATE, description: 'Requests per minute.' },
+    tpm: { ...RATE, description: 'Tokens per minute.' },
     budget_usd: {
       anyOf: [{ type: 'number' }, { type: 'string', maxLength: 20 }, { type: 'null' }],
-      description: 'US dollars the key may spend in all, such as "5.00".',
+      description: 'Total budget of the key in US dollars, such as "5.00".',
     },
     budgets: KEY_BUDGETS,
     addresses: {
       type: ['array', 'null'],
       ...LIST,
-      description: 'Where the key may be used from: IP addresses and networks, as `203.0.113.7` or `10.0.0.0/8`.',
+      description: 'Allowed client addresses: IP addresses and networks, such as `203.0.113.7` or `10.0.0.0/8`.',
     },
   },
 } as const;
@@ -60,7 +61,7 @@ export const OPERATORS_BODY = {
       type: ['array', 'null'],
       maxItems: 5,
       items: { type: 'string', minLength: 3, maxLength: 129 },
-      description: 'What its calls are booked under, as `team=search`; at most five.',
+      description: 'Tags of its calls, such as `team=search`; at most five.',
     },
   },
 } as const;
@@ -135,7 +136,7 @@ const CONTROL = /\p{Cc}|\p{Cs}/u;
 function readName(name: string): string {
   const trimmed = name.trim();
   if (!CONTROL.test(trimmed)) return trimmed;
-  throw new GatewayError('invalid_request', 'name holds control characters; use plain text.', { param: 'name' });
+  throw new GatewayError('invalid_request', 'name contains control characters. Use plain text.', { param: 'name' });
 }
 
 const DATE_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2})$/i;
@@ -144,8 +145,8 @@ function readExpiry(text: string, now: number): number {
   const time = DATE_TIME.test(text) ? Date.parse(text) : Number.NaN;
   if (time > now) return time;
   const reason = Number.isNaN(time)
-    ? 'expires_at is not a date-time with a time zone: write 2027-01-31T12:00:00Z.'
-    : 'expires_at is in the past, so the key would never work.';
+    ? 'expires_at must be a date-time with a time zone, such as 2027-01-31T12:00:00Z.'
+    : 'expires_at must be in the future.';
   throw new GatewayError('invalid_request', reason, { param: 'expires_at' });
 }
 
@@ -158,7 +159,7 @@ function readBudget(amount: string | number): number {
   }
   throw new GatewayError(
     'invalid_request',
-    'budget_usd is not an amount of US dollars: write "5", "0.50" or "12.345678".',
+    'budget_usd must be an amount in US dollars, such as "5", "0.50" or "12.345678".',
     { param: 'budget_usd' },
   );
 }
@@ -170,8 +171,8 @@ function readTags(tags: readonly string[]): readonly string[] {
   if (again === undefined && tags.length <= MAX_TAGS) return tags.toSorted();
   const reason =
     again === undefined
-      ? `A key has at most ${MAX_TAGS} tags.`
-      : `tags names "${again.slice(0, 40)}" twice; a call has one value of each tag.`;
+      ? `A key can have at most ${MAX_TAGS} tags.`
+      : `tags has "${again.slice(0, 40)}" twice; each tag has one value.`;
   throw new GatewayError('invalid_request', reason, { param: 'tags' });
 }
 
@@ -185,18 +186,18 @@ const MAX_ENTRY = 200;
 
 /** Command line options for a key's limits. */
 export const LIMIT_OPTIONS: readonly CommandOption[] = Object.freeze([
-  { flags: '--name <text>', summary: 'what it is for' },
+  { flags: '--name <text>', summary: 'purpose of the key' },
   { flags: '--expires <when>', summary: 'a duration such as 30d, or a date-time' },
-  { flags: '--models <list>', summary: 'models it may use, with commas between' },
-  { flags: '--providers <list>', summary: 'providers it may use, with commas between' },
-  { flags: '--server-tools <list>', summary: 'tools that vendors run with your account, such as web_search' },
-  { flags: '--plan <name>', summary: 'the plan whose limits hold' },
-  { flags: '--rpm <n>', summary: 'requests a minute' },
-  { flags: '--tpm <n>', summary: 'tokens a minute' },
-  { flags: '--budget <usd>', summary: 'US dollars it may spend in all' },
-  { flags: '--budgets <list>', summary: 'US dollars by calendar period: day=2,month=20@Europe/Berlin' },
-  { flags: '--addresses <list>', summary: 'where it may be used from: 203.0.113.7,10.0.0.0/8' },
-  { flags: '--tag <list>', summary: 'what its calls are booked under: team=search,project=x' },
+  { flags: '--models <list>', summary: 'allowed models, comma-separated' },
+  { flags: '--providers <list>', summary: 'allowed providers, comma-separated' },
+  { flags: '--server-tools <list>', summary: 'vendor tools that run with your account, such as web_search' },
+  { flags: '--plan <name>', summary: 'plan whose limits apply' },
+  { flags: '--rpm <n>', summary: 'requests per minute' },
+  { flags: '--tpm <n>', summary: 'tokens per minute' },
+  { flags: '--budget <usd>', summary: 'total budget in US dollars' },
+  { flags: '--budgets <list>', summary: 'budgets in US dollars by calendar period: day=2,month=20@Europe/Berlin' },
+  { flags: '--addresses <list>', summary: 'allowed client addresses: 203.0.113.7,10.0.0.0/8' },
+  { flags: '--tag <list>', summary: 'tags of its calls: team=search,project=x' },
 ]);
 
 /** Converts the options to an API request; null for omitted ones. */
@@ -229,7 +230,7 @@ function readBudgetsOption(options: Options): NonNullable<KeyRequest['budgets']>
   if (!entries) return null;
   const budgets = parseKeyBudgets(entries);
   if (budgets) return budgets;
-  throw wrongOption('--budgets', 'is not of the form day=2,month=20@Europe/Berlin');
+  throw wrongOption('--budgets', 'must have the form day=2,month=20@Europe/Berlin');
 }
 
 /** Reads a duration from now, or a date-time as in the API. */
@@ -238,7 +239,7 @@ function readExpiryOption(text: string, now: number): string {
   try {
     return new Date(now + parseDuration(text)).toISOString();
   } catch {
-    throw wrongOption('--expires', 'is neither a duration such as 30d nor a date-time such as 2027-01-31T12:00:00Z');
+    throw wrongOption('--expires', 'must be a duration such as 30d or a date-time such as 2027-01-31T12:00:00Z');
   }
 }
 
@@ -246,9 +247,9 @@ function readList(options: Options, name: string, flag = name): readonly string[
   const entries = textOf(options, name)
     ?.split(',')
     .map((entry) => entry.trim());
-  if (entries?.some((entry) => entry === '')) throw wrongOption(`--${flag}`, 'holds an empty name; write a,b,c');
+  if (entries?.some((entry) => entry === '')) throw wrongOption(`--${flag}`, 'contains an empty name; use a,b,c');
   if (entries && (entries.length > MAX_LIST || entries.some((entry) => entry.length > MAX_ENTRY)))
-    throw wrongOption(`--${flag}`, `takes up to ${MAX_LIST} names of up to ${MAX_ENTRY} characters`);
+    throw wrongOption(`--${flag}`, `accepts at most ${MAX_LIST} names of at most ${MAX_ENTRY} characters`);
   return entries ?? null;
 }
 
@@ -256,7 +257,7 @@ function readCount(options: Options, name: string): number | undefined {
   const text = textOf(options, name);
   if (text === undefined) return undefined;
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
-  throw wrongOption(`--${name}`, 'is not a whole number of 1 or more');
+  throw wrongOption(`--${name}`, 'must be a whole number of at least 1');
 }
 
 /** Creates the error for an invalid option. */
@@ -273,7 +274,7 @@ export function refuseHidden(param: string, id = ''): void {
   if (hidden === undefined) return;
   throw new GatewayError(
     'invalid_request',
-    `${param} holds the invisible character U+${hidden.toString(16).toUpperCase().padStart(4, '0')}, so that it reads as another id. Leave it out.`,
+    `${param} contains the invisible character U+${hidden.toString(16).toUpperCase().padStart(4, '0')}. Remove it.`,
     { param },
   );
 }

@@ -33,7 +33,7 @@ const ROTATE_BODY = {
       type: ['integer', 'null'],
       minimum: 0,
       maximum: 30 * 86_400,
-      description: `How long the old key goes on working; ${DEFAULT_OVERLAP_SECONDS} by default, 0 revokes it at once.`,
+      description: `Seconds for which the old key remains valid. 0 revokes it immediately. Default: ${DEFAULT_OVERLAP_SECONDS}.`,
     },
   },
 } as const;
@@ -49,8 +49,8 @@ const LIST_QUERY = {
   type: 'object',
   additionalProperties: false,
   properties: {
-    limit: { type: 'string', pattern: '^([1-9]|[1-9][0-9]|100)$', description: '1 to 100; 20 by default.' },
-    after: { ...KEY_ID, description: 'The id of the last key of the page before.' },
+    limit: { type: 'string', pattern: '^([1-9]|[1-9][0-9]|100)$', description: '1 to 100. Default: 20.' },
+    after: { ...KEY_ID, description: 'Id of the last key of the previous page.' },
   },
 } as const;
 
@@ -79,12 +79,13 @@ export function registerRoutes(api: PluginApi, parts: Omit<Deps, 'counters' | 'n
   api.route({
     method: 'POST',
     path: `${PATH}/create`,
-    summary: 'Make an API key',
-    description: 'The key is in this response and nowhere else. It never gets more than the token that makes it has.',
+    summary: 'Create an API key',
+    description:
+      'The key is only in this response; it is not stored. It cannot exceed the rights of the token that creates it.',
     ...guarded,
     body: CREATE_BODY,
     bodyOptional: true,
-    responses: { 200: { description: 'The new key, once.', schema: ISSUED } },
+    responses: { 200: { description: 'The new key; it is shown only once.', schema: ISSUED } },
     handler: (ctx) => createKey(ctx, deps),
   });
   api.route({
@@ -100,7 +101,7 @@ export function registerRoutes(api: PluginApi, parts: Omit<Deps, 'counters' | 'n
     method: 'DELETE',
     path: PATH,
     summary: 'Revoke an API key',
-    description: 'It stops working here at once and on every node within five seconds. Deleting twice is fine.',
+    description: 'Takes effect here immediately and on every node within 5 seconds. Deleting twice is not an error.',
     ...guarded,
     body: DELETE_BODY,
     responses: { 200: { description: 'The revoked key.', schema: REVOKED } },
@@ -109,12 +110,12 @@ export function registerRoutes(api: PluginApi, parts: Omit<Deps, 'counters' | 'n
   api.route({
     method: 'POST',
     path: `${PATH}/rotate`,
-    summary: 'Replace an API key by a new one',
+    summary: 'Rotate an API key',
     description:
-      'The new key has the name, limits and budget of the old one, which goes on working for the overlap. Both share them: what one spends the other has no more.',
+      'The new key has the name, limits and budget of the old one and shares them. The old key remains valid for the overlap.',
     ...guarded,
     body: ROTATE_BODY,
-    responses: { 200: { description: 'The new key, once.', schema: ISSUED } },
+    responses: { 200: { description: 'The new key; it is shown only once.', schema: ISSUED } },
     handler: (ctx) => rotateKey(ctx, deps),
   });
 }
@@ -128,7 +129,7 @@ async function createKey(ctx: RouteContext<KeyRequest | undefined>, deps: Deps):
   await countCreation(deps, principal.userId, now);
   const { text, info } = await deps.keyring.create(ownerOf(principal), limits, now);
   await deps.note(ctx, 'key.create', info);
-  const message = 'The API key was made. Keep it: it cannot be shown again.';
+  const message = 'API key created. Store it now; it is shown only once.';
   respond(ctx, { message, api_key: text, api_key_info: info });
 }
 
@@ -170,8 +171,8 @@ async function rotateKey(ctx: RouteContext<PluginConfig<typeof ROTATE_BODY>>, de
     now,
   );
   await deps.note(ctx, 'key.rotate', info, prefixOf(old.record.id));
-  const rest = overlapSeconds === 0 ? 'is revoked' : `works for ${overlapSeconds} more seconds`;
-  const message = `The API key was replaced; ${prefixOf(old.record.id)} ${rest}. Keep the new one: it cannot be shown again.`;
+  const rest = overlapSeconds === 0 ? 'is revoked' : `remains valid for ${overlapSeconds} seconds`;
+  const message = `API key rotated; ${prefixOf(old.record.id)} ${rest}. Store the new key now; it is shown only once.`;
   respond(ctx, { message, api_key: text, api_key_info: info });
 }
 
@@ -196,7 +197,7 @@ async function findOwn(keyring: Keyring, reference: string, userId: string, para
   const id = readKeyId(reference);
   const key = id === undefined ? undefined : await keyring.find(id);
   if (key?.record.userId === userId) return key;
-  throw new GatewayError('not_found', 'You have no API key with this id. The list of your keys shows their ids.', {
+  throw new GatewayError('not_found', 'API key not found. The list of your keys shows their ids.', {
     param,
   });
 }
@@ -211,7 +212,7 @@ export async function countCreation(
   const { refused, states } = await counters.take([window], now);
   if (refused === undefined) return;
   const retryAfterMs = states[0]?.resetMs ?? HOUR_MS;
-  throw new GatewayError('rate_limited', `A user may make ${limit} API keys an hour. Try again later.`, {
+  throw new GatewayError('rate_limited', `Limit of ${limit} new API keys per user and hour reached. Try again later.`, {
     retryAfterMs,
   });
 }

@@ -11,23 +11,23 @@ const WORD = { type: 'string', minLength: 1, maxLength: 256 } as const;
 
 /** Filters for a list of keys, in addition to the user. */
 export const SEARCH_FILTERS = {
-  name: { ...WORD, description: 'Whose name has this in it, in upper or lower case.' },
-  tag: { ...WORD, description: 'With this tag, as `team=search`.' },
-  plan: { ...WORD, description: 'With this plan of its own.' },
-  state: { enum: STATES, description: 'In this state.' },
-  role: { enum: ROLES, description: 'Of operators, with this role.' },
+  name: { ...WORD, description: 'Keys whose name contains this text, case-insensitive.' },
+  tag: { ...WORD, description: 'Keys with this tag, such as `team=search`.' },
+  plan: { ...WORD, description: 'Keys with this own plan.' },
+  state: { enum: STATES, description: 'Keys in this state.' },
+  role: { enum: ROLES, description: 'Operator keys with this role.' },
 } as const;
 
 export const SEARCH_OPTIONS: readonly CommandOption[] = [
-  { flags: '--name <text>', summary: 'whose name has this in it' },
-  { flags: '--tag <name=value>', summary: 'with this tag' },
-  { flags: '--plan <name>', summary: 'with this plan of its own' },
+  { flags: '--name <text>', summary: 'keys whose name contains this text' },
+  { flags: '--tag <name=value>', summary: 'keys with this tag' },
+  { flags: '--plan <name>', summary: 'keys with this own plan' },
   { flags: '--state <state>', summary: STATES.join(', ') },
-  { flags: '--role <name>', summary: `of operators: ${ROLES.join(', ')}` },
+  { flags: '--role <name>', summary: `operator keys with this role: ${ROLES.join(', ')}` },
 ];
 
 export const SEARCH_NOTE =
-  'With a filter one request looks at a bounded number of keys: a page that is not full may have a `next`.';
+  'With a filter, one request checks a limited number of keys. A page that is not full may have a `next`.';
 
 /** Limits of one request: keys scanned, CPU, and keys read concurrently. */
 const MAX_SCANNED = 2000;
@@ -45,7 +45,7 @@ export async function searchKeys(
   const user = textOf(filters, 'user');
   const state = textOf(filters, 'state');
   if (state !== undefined && !STATES.some((each) => each === state))
-    throw new GatewayError('invalid_request', `--state takes ${STATES.join(', ')}.`, { param: 'state' });
+    throw new GatewayError('invalid_request', `--state must be one of ${STATES.join(', ')}.`, { param: 'state' });
   const isFiltered = Object.keys(SEARCH_FILTERS).some((name) => textOf(filters, name) !== undefined);
   const found: StoredKey[] = [];
   const now = Date.now();

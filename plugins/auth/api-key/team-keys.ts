@@ -28,10 +28,10 @@ const CREATE_BODY = {
       type: 'string',
       minLength: 1,
       maxLength: 256,
-      description: 'Whose key it is: a member of the team; the team itself, by its tag, unless given.',
+      description: 'User of the key: a member of the team. Default: the team itself, by its tag.',
     },
     ...OPERATORS_BODY.properties,
-    tags: { ...OPERATORS_BODY.properties.tags, description: 'The tag of the team, which the key has in any case.' },
+    tags: { ...OPERATORS_BODY.properties.tags, description: 'Tag of the team; the key always has it.' },
   },
 } as const;
 
@@ -42,7 +42,7 @@ const ROTATE_BODY = {
   properties: { overlap_seconds: { type: 'integer', minimum: 0, maximum: 30 * 86_400 } },
 } as const;
 
-const ISSUED_ONCE = { 200: { description: 'The new key, once.', schema: ISSUED } } as const;
+const ISSUED_ONCE = { 200: { description: 'The new key; it is shown only once.', schema: ISSUED } } as const;
 
 interface Parts {
   readonly keyring: Keyring;
@@ -59,7 +59,7 @@ export function registerTeamKeys(api: PluginApi, { keyring, check, countCreation
     ...{ method: 'GET', path: '/keys', summary: 'List the keys with the tag of your team, oldest first' },
     description: SEARCH_NOTE,
     query: { type: 'object', additionalProperties: false, properties: PAGE_QUERY },
-    responses: { 200: { description: 'A page of keys.', schema: listOf(KEY_INFO) } },
+    responses: { 200: { description: 'Page of keys.', schema: listOf(KEY_INFO) } },
     async handler(ctx, { tag }) {
       const { limit, after } = readPage(ctx);
       const last = after === undefined ? undefined : await findOwn(keyring, after, tag);
@@ -68,9 +68,9 @@ export function registerTeamKeys(api: PluginApi, { keyring, check, countCreation
     },
   });
   route({
-    ...{ method: 'POST', path: '/keys', summary: 'Make a key of your team', body: CREATE_BODY },
+    ...{ method: 'POST', path: '/keys', summary: 'Create a key for your team', body: CREATE_BODY },
     description:
-      'The key is in this response and nowhere else. It has the tag of the team, and no more than the team may give.',
+      'The key is only in this response; it is not stored. It has the tag of the team and cannot exceed the team’s rights.',
     bodyOptional: true,
     responses: ISSUED_ONCE,
     async handler(ctx, own) {
@@ -87,7 +87,7 @@ export function registerTeamKeys(api: PluginApi, { keyring, check, countCreation
         ...{ actor: auditActor(ctx), action: 'key.create', subject: key.info.prefix },
         after: shownInAudit(key.info),
       });
-      send(ctx, { message: 'The API key was made. Keep it: it cannot be shown again.', ...shown(key) });
+      send(ctx, { message: 'API key created. Store it now; it is shown only once.', ...shown(key) });
     },
   });
   registerChanges(api, route, { keyring, countCreation });
@@ -100,7 +100,7 @@ function registerChanges(
   { keyring, countCreation }: Omit<Parts, 'check'>,
 ): void {
   route({
-    ...{ method: 'POST', path: '/keys/:id/rotate', summary: 'Replace a key that owners of your team made' },
+    ...{ method: 'POST', path: '/keys/:id/rotate', summary: 'Rotate a key that owners of your team created' },
     ...{ body: ROTATE_BODY, bodyOptional: true },
     responses: ISSUED_ONCE,
     async handler(ctx, own) {
@@ -115,16 +115,16 @@ function registerChanges(
       const prefix = prefixOf(old.record.id);
       const after = { successor: key.info.prefix, overlap_seconds: seconds };
       await api.operators.audit({ actor: auditActor(ctx), action: 'key.rotate', subject: prefix, after });
-      const rest = seconds === 0 ? 'is revoked' : `works for ${seconds} more seconds`;
+      const rest = seconds === 0 ? 'is revoked' : `remains valid for ${seconds} seconds`;
       send(ctx, {
-        message: `The API key was replaced; ${prefix} ${rest}. Keep the new one: it cannot be shown again.`,
+        message: `API key rotated; ${prefix} ${rest}. Store the new key now; it is shown only once.`,
         ...shown(key),
       });
     },
   });
   route({
-    ...{ method: 'POST', path: '/keys/:id/revoke', summary: 'Revoke a key with the tag of your team, for good' },
-    responses: { 200: { description: 'The key since.', schema: KEY_INFO } },
+    ...{ method: 'POST', path: '/keys/:id/revoke', summary: 'Revoke a key with the tag of your team permanently' },
+    responses: { 200: { description: 'The revoked key.', schema: KEY_INFO } },
     async handler(ctx, { tag }) {
       const key = await findOwn(keyring, ctx.params['id'] ?? '', tag);
       refuseMore(ctx.state.principal, rightsOfKey(key.record), 'revoke a key');
@@ -154,7 +154,7 @@ async function findOwn(keyring: Pick<Keyring, 'find'>, reference: string, tag: s
   const id = readKeyId(reference);
   const key = id === undefined ? undefined : await keyring.find(id);
   if (key?.record.tags?.includes(tag)) return key;
-  throw new GatewayError('not_found', `There is no API key with this id and the tag "${tag}".`, { param: 'id' });
+  throw new GatewayError('not_found', `API key with the tag "${tag}" not found.`, { param: 'id' });
 }
 
 function accountOf({ tag, team }: OwnTeam): string {
@@ -180,7 +180,7 @@ function refuseOperators({ record }: StoredKey, own: OwnTeam): void {
   if (!isPlain)
     throw new GatewayError(
       'permission_denied',
-      `The key ${prefixOf(record.id)} has more than owners of "${own.tag}" may give: an account, a tag or a right. Ask an operator to rotate it.`,
+      `The key ${prefixOf(record.id)} exceeds the rights of owners of "${own.tag}" (account, tag or right). Ask an operator to rotate it.`,
     );
   refuseStranger(userId, own);
 }
@@ -189,7 +189,10 @@ function refuseOperators({ record }: StoredKey, own: OwnTeam): void {
 function limitsWithin(wanted: KeyLimits, { tag, team }: OwnTeam): KeyLimits {
   const { plan } = wanted;
   if (plan !== undefined && !team.plans?.includes(plan))
-    throw beyondTeam('plan', team.plans ? team.plans.join(', ') : 'none: its keys have the plan of its account');
+    throw beyondTeam(
+      'plan',
+      team.plans ? team.plans.join(', ') : 'none; keys of the team have the plan of its account',
+    );
   const { models, providers, server_tools: tools = [] } = team;
   // Tools on the operator's account are only granted on request.
   const serverTools = wanted.serverTools && tools;

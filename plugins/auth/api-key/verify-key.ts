@@ -41,18 +41,18 @@ export function createVerifier(
     if ((credential !== undefined && !matchesHash(key, credential)) || !key.principal) throw invalidKey();
     const { revokedAt, blockedAt, expiresAt } = key.stored ?? {};
     if (revokedAt !== undefined)
-      throw new GatewayError('revoked_api_key', 'This API key was revoked. Use another key, or make a new one.');
+      throw new GatewayError('revoked_api_key', 'This API key was revoked. Use another key or create a new one.');
     if (blockedAt !== undefined)
       throw new GatewayError(
         'permission_denied',
         'This API key is blocked by an operator of this gateway. Ask them to unblock it, or use another key.',
       );
     if (expiresAt !== undefined && now >= expiresAt)
-      throw new GatewayError('expired_api_key', 'This API key has expired. Use another key, or make a new one.');
+      throw new GatewayError('expired_api_key', 'This API key has expired. Use another key or create a new one.');
     if (key.isAllowedFrom && !key.isAllowedFrom(address))
       throw new GatewayError(
         'permission_denied',
-        'This API key may be used from certain addresses only, and this request came from another one. Call from there, or ask an operator to change "addresses" of the key.',
+        'This API key is not allowed from the address of this request. Use an allowed address, or ask an operator to change "addresses" of the key.',
       );
     onUse(key.id, now);
     return key.principal;
@@ -101,10 +101,7 @@ function matchesHash(key: CachedKey, credential: string): boolean {
 
 /** Error for a key that is not valid here. */
 export function invalidKey(): GatewayError {
-  return new GatewayError(
-    'invalid_api_key',
-    'This API key is not valid here: check that it was copied whole, and that it belongs to this gateway.',
-  );
+  return new GatewayError('invalid_api_key', 'Invalid API key. Check that it is complete and belongs to this gateway.');
 }
 
 /** Maximum age of cached store data: every node sees a revocation within this time. */
@@ -231,7 +228,7 @@ export function createLastUsed(records: Pick<KeyRecords, 'markUsed'>, log: Log):
       if (before !== undefined && Math.abs(now - before) < EVERY_MS) return;
       written.set(id, now);
       const write = records.markUsed(id, now).catch((error: unknown) => {
-        log.debug({ keyId: id, err: error }, 'The last use of an API key was not written.');
+        log.debug({ keyId: id, err: error }, 'The last use of an API key could not be stored.');
       });
       writing.add(write);
       void write.finally(() => writing.delete(write));

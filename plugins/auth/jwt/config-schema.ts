@@ -11,37 +11,36 @@ export const CONFIG_SCHEMA = {
     issuer: {
       type: 'string',
       minLength: 1,
-      description:
-        'The `iss` of every token, exactly. Unless keys come from elsewhere, also the OpenID provider’s URL.',
+      description: 'Required `iss` of every token. Without other key options, also the URL of the OpenID provider.',
     },
     audience: {
       anyOf: [
         { type: 'string', minLength: 1 },
         { type: 'array', minItems: 1, maxItems: 20, items: { type: 'string', minLength: 1 } },
       ],
-      description: 'The `aud` of tokens for this gateway. A token must name one of these and nothing else.',
+      description: 'Accepted `aud` of tokens. A token must have one of these and no other audience.',
     },
     otherAudiences: {
       type: 'array',
       maxItems: 20,
       items: { type: 'string', minLength: 1 },
       default: [],
-      description: 'Audiences that a token may name next to this gateway’s, such as the provider’s userinfo endpoint.',
+      description: 'Additional audiences that a token may have, such as the provider’s userinfo endpoint.',
     },
     jwksUri: {
       type: 'string',
       format: 'url',
-      description: 'Where the public keys are; by default found through the issuer’s OpenID discovery document.',
+      description: 'URL of the public keys. Default: the one in the issuer’s OpenID discovery document.',
     },
     jwksFile: {
       type: 'string',
       minLength: 1,
-      description: 'A file with the public keys: a JWK set, a JWK or one PEM.',
+      description: 'File with the public keys: a JWK set, a JWK or one PEM.',
     },
     secret: {
       type: 'string',
       secret: true,
-      description: 'A secret shared with the issuer, 32 bytes or more, in place of public keys.',
+      description: 'Secret shared with the issuer, at least 32 bytes, instead of public keys.',
     },
     algorithms: {
       type: 'array',
@@ -52,13 +51,13 @@ export const CONFIG_SCHEMA = {
           ...['HS256', 'HS384', 'HS512'],
         ],
       },
-      description: 'Signature algorithms taken. Default: all with public keys, or HS256 with a secret.',
+      description: 'Accepted signature algorithms. Default: all with public keys, HS256 with a secret.',
     },
     permission: {
       type: 'string',
       minLength: 1,
       default: 'keys:write',
-      description: 'The word in a token that allows its bearer to manage their keys.',
+      description: 'Permission in a token that allows its user to manage their keys.',
     },
     roleClaims: {
       type: 'array',
@@ -66,12 +65,12 @@ export const CONFIG_SCHEMA = {
       maxItems: 20,
       items: CLAIM,
       description:
-        'Claims that make operators, with `roles`: a list, or words with spaces between. `a.b` looks inside `a`. Default: none, so that no token makes one.',
+        'Claims with roles of operators: a list or space-separated words. `a.b` is a nested claim. Needs `roles`. Default: none, tokens are not for operators.',
     },
     roles: {
       ...ROLE_MAP,
       description:
-        'Which words of `roleClaims` make an operator: by each a role (`viewer`, `billing`, `operator`, `team`, `admin`) or a list of scopes.',
+        'Maps values of `roleClaims` to an operator role (`viewer`, `billing`, `operator`, `team`, `admin`) or a list of scopes.',
     },
     permissionClaims: {
       type: 'array',
@@ -79,27 +78,33 @@ export const CONFIG_SCHEMA = {
       maxItems: 20,
       items: CLAIM,
       default: ['permission', 'permissions', 'scope', 'scp', 'roles'],
-      description:
-        'Claims the permission is looked for in: a list, or words with spaces between. `a.b` looks inside `a`.',
+      description: 'Claims with the permission: a list or space-separated words. `a.b` is a nested claim.',
     },
     claims: {
       type: 'object',
       additionalProperties: false,
       default: {},
-      description: 'Which claims say who a user is and what they may. Only `sub` is read by default.',
+      description: 'Claims for identity and limits of a user. Default: only `sub`.',
       properties: {
-        user: { ...CLAIM, default: 'sub', description: 'The user id.' },
-        account: { ...CLAIM, description: 'The account that pays; default: the user’s own.' },
-        plan: { ...CLAIM, description: 'The plan.' },
-        models: { ...CLAIM, description: 'Models keys may use: a list, or words with spaces between.' },
-        providers: { ...CLAIM, description: 'Providers keys may use: a list, or words with spaces between.' },
+        user: { ...CLAIM, default: 'sub', description: 'Claim with the user id.' },
+        account: { ...CLAIM, description: 'Claim with the account that is charged. Default: the user’s own account.' },
+        plan: { ...CLAIM, description: 'Claim with the plan.' },
+        models: { ...CLAIM, description: 'Claim with allowed models for keys: a list or space-separated words.' },
+        providers: { ...CLAIM, description: 'Claim with allowed providers for keys: a list or space-separated words.' },
         server_tools: {
           ...CLAIM,
-          description: 'Tools that vendors run with the operator’s account and that keys may use: a list, or words.',
+          description:
+            'Claim with allowed vendor tools that run with the operator’s account: a list or space-separated words.',
         },
-        rpm: { ...CLAIM, description: 'The most requests a minute of the user, over all keys, and of each key.' },
-        tpm: { ...CLAIM, description: 'The most tokens a minute of the user, over all keys, and of each key.' },
-        budget_usd: { ...CLAIM, description: 'The most US dollars that the user may spend in all, over all keys.' },
+        rpm: {
+          ...CLAIM,
+          description: 'Claim with the limit of requests per minute, for the user in total and for each key.',
+        },
+        tpm: {
+          ...CLAIM,
+          description: 'Claim with the limit of tokens per minute, for the user in total and for each key.',
+        },
+        budget_usd: { ...CLAIM, description: 'Claim with the total budget of the user in US dollars, over all keys.' },
       },
     },
     userPrefix: {
@@ -107,18 +112,18 @@ export const CONFIG_SCHEMA = {
       maxLength: 40,
       default: '',
       description:
-        'Put before user ids and accounts. With two issuers, give one a prefix: their users may have one name.',
+        'Prefix of user ids and accounts. Use it with two issuers, since their users may have the same name.',
     },
     clockTolerance: {
       type: 'string',
       format: 'duration',
       default: '30s',
-      description: 'How far clocks may differ, up to 60s.',
+      description: 'Tolerated clock difference, at most 60s.',
     },
     typ: {
       type: 'string',
       minLength: 1,
-      description: 'The only token type taken, such as `at+jwt`. Default: `at+jwt`, `JWT` and none.',
+      description: 'Required token type, such as `at+jwt`. Default: `at+jwt`, `JWT` or no type.',
     },
   },
 } as const;

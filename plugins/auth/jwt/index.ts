@@ -105,7 +105,7 @@ function readWords(payload: JWTPayload, claim: string | undefined): readonly str
   const value = claim === undefined ? undefined : readClaim(payload, claim);
   if (value === undefined || value === null) return undefined;
   const words = splitWords(value);
-  if (!words) throw new ClaimError(`the claim "${claim}" is neither a list of words nor a text`);
+  if (!words) throw new ClaimError(`the claim "${claim}" must be a list of words or a text`);
   return Object.freeze(words);
 }
 
@@ -163,7 +163,7 @@ export function createTokenVerifier(
   // Keyed by the hash of the complete token: tokens with the same prefix are unrelated.
   const remembered = new LRUCache<string, Remembered>(maxEntries(MAX_REMEMBERED));
 
-  const verifyAnew = async (token: string, digest: string, now: number): Promise<Principal | undefined> => {
+  const verifyFresh = async (token: string, digest: string, now: number): Promise<Principal | undefined> => {
     try {
       if (!isCanonical(token)) throw new ClaimError('the token is not three canonical base64url parts');
       if (decodeJwt(token).iss !== options.issuer) return undefined;
@@ -174,7 +174,7 @@ export function createTokenVerifier(
       return principal;
     } catch (error) {
       if (isGatewayError(error)) throw error;
-      log.debug({ reason: (error as Error).message }, 'A token was refused.');
+      log.debug({ reason: (error as Error).message }, 'token rejected');
       throw invalidToken();
     }
   };
@@ -185,7 +185,7 @@ export function createTokenVerifier(
       const digest = hash('sha256', token, 'base64');
       const known = remembered.get(digest);
       if (known && now >= known.from && now < known.until) return known.principal;
-      return verifyAnew(token, digest, now);
+      return verifyFresh(token, digest, now);
     },
   };
 }
@@ -194,7 +194,7 @@ export function createTokenVerifier(
 function invalidToken(): GatewayError {
   return new GatewayError(
     'invalid_token',
-    'This token is not valid here: it must be an unexpired access token, issued for this gateway and signed by its identity provider.',
+    'Invalid token. Send an unexpired access token, issued for this gateway and signed by its identity provider.',
   );
 }
 
@@ -226,7 +226,7 @@ async function checkSignature(
 function checkType({ protectedHeader, payload }: JWTVerifyResult, wanted: string | undefined): void {
   const typ = protectedHeader.typ === undefined ? undefined : normalizeTyp(protectedHeader.typ);
   if (wanted === undefined ? !ACCESS_TOKEN_TYPES.has(typ) : typ !== wanted) {
-    throw new ClaimError(`tokens of the type "${typ}" are not taken`);
+    throw new ClaimError(`tokens of the type "${typ}" are not accepted`);
   }
   const isOther = OTHER_TYPES.has(payload['typ']) || payload['token_use'] === 'id';
   // A nonce belongs to the sign-in and thus to an ID token. Keycloak's access tokens repeat it, but declare themselves
@@ -244,7 +244,7 @@ function checkClaims({ exp, aud }: JWTPayload, options: JwtOptions): number {
   const own = named.filter((name) => options.audiences.includes(name));
   const foreign = named.filter((name) => !options.audiences.includes(name) && !options.otherAudiences.includes(name));
   if (own.length !== 1 || foreign.length > 0) {
-    throw new ClaimError('aud names audiences other than this gateway; auth.jwt.otherAudiences can allow them');
+    throw new ClaimError('aud has audiences other than this gateway; auth.jwt.otherAudiences can allow them');
   }
   return exp * 1000;
 }
@@ -328,8 +328,8 @@ async function readKeyFile(path: string): Promise<JSONWebKeySet> {
     return readKeySet(parseKeyFile(await readFile(path, 'utf8')), 'the file');
   } catch (cause) {
     const { code, message } = cause as NodeJS.ErrnoException;
-    const problem = code === undefined ? `cannot be used: ${message}` : `cannot be read from ${path}: ${code}`;
-    throw new OptionError('/jwksFile', problem, 'It holds a JWK set, one JWK, or a public key in PEM.');
+    const problem = code === undefined ? `is invalid: ${message}` : `cannot be read from ${path}: ${code}`;
+    throw new OptionError('/jwksFile', problem, 'The file must contain a JWK set, one JWK or a public key in PEM.');
   }
 }
 

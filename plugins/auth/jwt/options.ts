@@ -38,8 +38,8 @@ export function checkRoles({ roleClaims, roles }: Pick<JwtConfig, 'roleClaims' |
   const [wrong, missing] = roleClaims === undefined ? ['roles', 'roleClaims'] : ['roleClaims', 'roles'];
   throw new OptionError(
     `/${wrong}`,
-    `stands without ${missing}, so that no token makes an operator`,
-    'Name both: roleClaims: [groups] and roles: { llm-operators: admin }.',
+    `has no effect without ${missing}`,
+    'Set both: roleClaims: [groups] and roles: { llm-operators: admin }.',
   );
 }
 
@@ -71,12 +71,12 @@ export function readOrigin(config: JwtConfig, baseDir: string): KeyOrigin {
   if (first && second)
     throw new OptionError(
       `/${second[0]}`,
-      `stands beside ${first[0]}, and tokens are verified in one way`,
-      `Keep one of ${given.map(([name]) => name).join(' and ')}.`,
+      `cannot be combined with ${first[0]}`,
+      `Keep only one of ${given.map(([name]) => name).join(' and ')}.`,
     );
   if (secret !== undefined) {
     const weakness = findSecretWeakness(secret);
-    if (weakness) throw new OptionError('/secret', weakness, 'Make one with: openssl rand -base64 48');
+    if (weakness) throw new OptionError('/secret', weakness, 'Create one with: openssl rand -base64 48');
     return { kind: 'secret', secret: new TextEncoder().encode(secret) };
   }
   if (jwksFile !== undefined) return { kind: 'file', path: resolve(baseDir, jwksFile) };
@@ -121,7 +121,7 @@ export function readTolerance(text: string): number {
   if (ms <= MAX_TOLERANCE_MS) return Math.floor(ms / 1000);
   throw new OptionError(
     '/clockTolerance',
-    `is ${text}, and at most 60s are allowed`,
-    'Set the clocks of the machines right.',
+    `must be at most 60s, but is ${text}`,
+    'Synchronize the clocks of the machines instead.',
   );
 }

@@ -75,7 +75,7 @@ export function refuseOtherOrigin({ method, headers }: Pick<AuthRequest, 'method
   if (isSent && !isOther) return;
   throw new GatewayError(
     'permission_denied',
-    'With a session only a page of this gateway may change anything: the browser has to send "origin" or "sec-fetch-site" that says so. Programs send an admin key instead.',
+    'Changes with a session are allowed only from pages of this gateway ("origin" or "sec-fetch-site" header). Programs must use an admin key.',
   );
 }
 

@@ -47,7 +47,7 @@ export function createKeptDocuments<T>(kept: AccountDocuments, name: string): Ke
       if (!(await withStore(() => kept.set(account, `${name}.${key}`, document, Math.max(ttlMs, 1), 'lasting'))))
         throw new GatewayError(
           'store_unavailable',
-          'The store has no room for this session, or it is larger than one document may be. Ask the operator of this gateway to make room there, or to raise "keepPerAccount" of the store.',
+          'The session does not fit into the store. Ask the operator to free space there or to raise "keepPerAccount" of the store.',
         );
     },
     async delete(key) {
@@ -127,7 +127,7 @@ export async function withStore<R>(operation: () => Promise<R>): Promise<R> {
 function unavailable(cause: unknown): GatewayError {
   return new GatewayError(
     'store_unavailable',
-    'The store of sessions does not answer, so this one cannot be checked. Try again shortly.',
+    'The store of sessions does not respond, so this session cannot be checked. Try again shortly.',
     { retryAfterMs: 1000, cause },
   );
 }

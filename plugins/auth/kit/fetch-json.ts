@@ -17,7 +17,7 @@ export function readPublicUrl(publicUrl: string, what: string, example: string):
   if (url && url.pathname === '/' && url.search === '' && url.hash === '') return url;
   throw new OptionError(
     '/publicUrl',
-    `must be an https URL without a user name, path or query (http only on this machine): ${what} go there`,
+    `must be an https URL without a user name, path or query (http only on this machine), since it receives ${what}`,
     example,
   );
 }
@@ -44,10 +44,9 @@ export async function fetchJson(
   headers: Readonly<Record<string, string>> = {},
 ): Promise<unknown> {
   const { status, text } = await fetchBounded(url, fetchBy, { headers });
-  if (status !== 200) throw new Error(`${url.href} answered with status ${status}`);
+  if (status !== 200) throw new Error(`${url.href} returned status ${status}`);
   const value = parseJson(text);
-  if (value === undefined)
-    throw new Error(`${url.href} answered with something that is not JSON, or nested too deeply`);
+  if (value === undefined) throw new Error(`${url.href} returned a response that is not JSON or nested too deeply`);
   return value;
 }
 
@@ -72,7 +71,7 @@ async function readBounded(response: Response, url: URL): Promise<string> {
   let size = 0;
   for await (const chunk of response.body ?? []) {
     size += chunk.byteLength;
-    if (size > MAX_BYTES) throw new Error(`${url.href} answered with more than ${MAX_BYTES} bytes`);
+    if (size > MAX_BYTES) throw new Error(`${url.href} returned more than ${MAX_BYTES} bytes`);
     chunks.push(chunk);
   }
   return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));

@@ -103,7 +103,7 @@ export function createKeySource({ load, onFailure, now, times }: KeySourceParts)
 function unavailable(cause: unknown): GatewayError {
   return new GatewayError(
     'store_unavailable',
-    'The signing keys of the identity provider cannot be read right now, so this token can be neither accepted nor refused. Try again shortly.',
+    'The signing keys of the identity provider are unavailable, so this token cannot be checked. Try again shortly.',
     { retryAfterMs: KEY_TIMES.retryMs, cause },
   );
 }

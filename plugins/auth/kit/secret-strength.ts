@@ -12,11 +12,11 @@ const PLACEHOLDER =
  */
 export function findSecretWeakness(secret: string): string | undefined {
   const bytes = Buffer.byteLength(secret);
-  if (bytes < MIN_BYTES) return `has ${bytes} bytes, and at least ${MIN_BYTES} are needed`;
-  if (new Set(secret).size < MIN_DISTINCT) return `is made of fewer than ${MIN_DISTINCT} different characters`;
-  if (isRepetition(secret)) return 'repeats one piece over and over';
-  if (isSequence(secret)) return 'counts through the alphabet or the digits';
-  if (PLACEHOLDER.test(secret)) return 'looks like a placeholder out of an example';
+  if (bytes < MIN_BYTES) return `has ${bytes} bytes, but needs at least ${MIN_BYTES}`;
+  if (new Set(secret).size < MIN_DISTINCT) return `has fewer than ${MIN_DISTINCT} different characters`;
+  if (isRepetition(secret)) return 'repeats the same characters';
+  if (isSequence(secret)) return 'is a sequence of the alphabet or digits';
+  if (PLACEHOLDER.test(secret)) return 'looks like a placeholder from an example';
   return undefined;
 }
 

@@ -20,10 +20,10 @@ const MIN_RSA_LENGTH = 342;
 /** Reads the keys that may verify signatures. Others (symmetric, private, for encryption, too short) are omitted. */
 export function readKeySet(value: unknown, source: string): JSONWebKeySet {
   const keys = (value as { keys?: unknown } | null)?.keys;
-  if (!Array.isArray(keys)) throw new Error(`${source} holds no JWK set`);
-  if (keys.length > MAX_KEYS) throw new Error(`${source} holds ${keys.length} keys, and at most ${MAX_KEYS} are taken`);
+  if (!Array.isArray(keys)) throw new Error(`${source} contains no JWK set`);
+  if (keys.length > MAX_KEYS) throw new Error(`${source} contains ${keys.length} keys; the limit is ${MAX_KEYS}`);
   const usable = keys.filter(isUsable);
-  if (usable.length === 0) throw new Error(`${source} holds no key that can verify a signature`);
+  if (usable.length === 0) throw new Error(`${source} contains no key that can verify a signature`);
   return { keys: usable };
 }
 

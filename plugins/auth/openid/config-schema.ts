@@ -16,69 +16,68 @@ export const CONFIG_SCHEMA = {
     issuer: {
       type: 'string',
       minLength: 1,
-      description: 'The URL of the OpenID provider, exactly as its discovery document and its tokens say it.',
+      description: 'URL of the OpenID provider, exactly as in its discovery document and tokens.',
     },
     clientId: {
       type: 'string',
       minLength: 1,
       maxLength: 500,
-      description: 'The client that this gateway is at the provider.',
+      description: 'Client id of this gateway at the provider.',
     },
     clientSecret: {
       type: 'string',
       minLength: 1,
       secret: true,
-      description: 'The secret of that client. Without it the client is public, and PKCE alone protects the sign-in.',
+      description: 'Client secret. Without it, the client is public and only PKCE protects the sign-in.',
     },
     clientAuth: {
       enum: ['basic', 'form'],
       description:
-        'How the secret goes to the provider: in the `authorization` header, or in the form. Default: the first that the provider accepts.',
+        'Client authentication: in the `authorization` header or in the form. Default: the first one that the provider accepts.',
     },
     publicUrl: {
       type: 'string',
       format: 'url',
       description:
-        'Where browsers reach this gateway, such as `https://gateway.example`. The provider has to know `/api/core/admin/callback` below it as the redirect URI.',
+        'URL of this gateway for browsers, such as `https://gateway.example`. Register `/api/core/admin/callback` below it as redirect URI at the provider.',
     },
     scopes: {
       ...WORDS,
       default: ['openid', 'profile', 'email'],
-      description: 'What the provider is asked for; `openid` is always among it.',
+      description: 'Requested scopes; `openid` is always included.',
     },
     roleClaims: {
       ...WORDS,
       default: ['roles', 'groups'],
       description:
-        'Claims that roles are looked for in: a list, or words with spaces between. `a.b` looks inside `a`. Where the ID token has none of them, the provider’s userinfo endpoint is asked.',
+        'Claims with roles: a list or space-separated words. `a.b` is a nested claim. If the ID token has none of them, the userinfo endpoint is requested.',
     },
     roles: {
       ...ROLE_MAP,
       description:
-        'Which words of `roleClaims` make an operator: by each a role (`viewer`, `billing`, `operator`, `team`, `admin`) or a list of scopes. Who has none of them is not let in.',
+        'Maps values of `roleClaims` to an operator role (`viewer`, `billing`, `operator`, `team`, `admin`) or a list of scopes. People without one cannot sign in.',
     },
     adminRoles: {
       ...WORDS,
-      description:
-        'Words of `roleClaims` that make an admin, as in `roles`. Default: `admin`, unless `roles` is given.',
+      description: 'Values of `roleClaims` for the role admin. Default: `admin`, or none if `roles` is set.',
     },
     sessionFor: {
       type: 'string',
       format: 'duration',
       default: '8h',
-      description: 'How long a session lasts at most, from 1m to 30d.',
+      description: 'Maximum duration of a session, from 1m to 30d.',
     },
     idleFor: {
       type: 'string',
       format: 'duration',
       default: '30m',
-      description: 'How long a session lasts without a request, from 1m to 30d.',
+      description: 'Idle time after which a session ends, from 1m to 30d.',
     },
     userPrefix: {
       type: 'string',
       maxLength: 40,
       default: '',
-      description: 'Put before user ids, such as that of `auth.jwt` for the same issuer.',
+      description: 'Prefix of user ids. Use the value of `auth.jwt` for the same issuer.',
     },
   },
 } as const;

@@ -7,7 +7,7 @@ const RETRY_MS = 5000;
 export function providerUnavailable(cause: unknown): GatewayError {
   return new GatewayError(
     'store_unavailable',
-    'The identity provider cannot be reached or does not answer as it should, so nobody can sign in right now. Try again shortly; API keys and running sessions work meanwhile.',
+    'The identity provider is unreachable or returned an invalid response. Try to sign in again shortly; API keys and existing sessions still work.',
     { retryAfterMs: RETRY_MS, cause },
   );
 }
@@ -16,7 +16,7 @@ export function providerUnavailable(cause: unknown): GatewayError {
 export function clientRefused(cause: unknown): GatewayError {
   return new GatewayError(
     'feature_disabled',
-    'The identity provider refuses this gateway as its client. The operator corrects "clientId", "clientSecret" and the redirect URI under auth.openid; the log says what the provider said.',
+    'The identity provider rejected this gateway as a client. Ask the operator to check "clientId", "clientSecret" and the redirect URI under auth.openid; the log has details.',
     { cause },
   );
 }
@@ -25,7 +25,7 @@ export function clientRefused(cause: unknown): GatewayError {
 export function signInRefused(cause: unknown): GatewayError {
   return new GatewayError(
     'invalid_token',
-    `What the identity provider sent for this sign-in is not valid here, or was used before. Begin again at ${LOGIN_PATH}.`,
+    `The identity provider’s response to this sign-in is invalid or was already used. Start again at ${LOGIN_PATH}.`,
     { cause },
   );
 }

@@ -95,7 +95,7 @@ export function createIdentityProvider({
         if ((await discover())['userinfo_endpoint'] === undefined) return undefined;
         const headers = { authorization: `Bearer ${accessToken}` };
         const claims = await fetchJson(await endpoint('userinfo_endpoint'), fetchBy, headers);
-        if (!isObject(claims)) throw new Error('the userinfo endpoint answered with something that is no object');
+        if (!isObject(claims)) throw new Error('the userinfo endpoint did not return an object');
         return claims;
       }),
   };
@@ -146,21 +146,19 @@ const CLIENT_ERRORS: ReadonlySet<unknown> = new Set([
 function readTokens({ status, text }: Fetched): Tokens {
   const body = readBody(status, text);
   if (status !== 200) {
-    const error = new Error(
-      `the token endpoint answered with status ${status}: ${String(body['error']).slice(0, 100)}`,
-    );
+    const error = new Error(`the token endpoint returned status ${status}: ${String(body['error']).slice(0, 100)}`);
     if (status === 401 || CLIENT_ERRORS.has(body['error'])) throw clientRefused(error);
     throw status === 400 ? signInRefused(error) : providerUnavailable(error);
   }
   const { id_token: idToken, access_token: accessToken } = body;
-  if (typeof idToken !== 'string') throw signInRefused(new Error('the token endpoint gave no ID token'));
+  if (typeof idToken !== 'string') throw signInRefused(new Error('the token endpoint returned no ID token'));
   return { idToken, accessToken: typeof accessToken === 'string' ? accessToken : undefined };
 }
 
 function readBody(status: number, text: string): Readonly<Record<string, unknown>> {
   const body = parseJson(text);
   if (isObject(body)) return body;
-  throw providerUnavailable(new Error(`the token endpoint answered with status ${status} and no JSON object`));
+  throw providerUnavailable(new Error(`the token endpoint returned status ${status} and no JSON object`));
 }
 
 /** Turns every failure of a request to the provider into one error. */

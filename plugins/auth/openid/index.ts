@@ -47,14 +47,14 @@ const SESSION = {
   required: ['object', 'credential', 'user_id', 'name', 'roles', 'scopes', 'started_at', 'ends_at', 'idle_at'],
   properties: {
     object: { const: 'session' },
-    credential: { enum: ['key', 'token', 'session'], description: 'What the request came with.' },
+    credential: { enum: ['key', 'token', 'session'], description: 'Credential of the request.' },
     user_id: { type: 'string' },
-    name: { ...TEXT_OR_NULL, description: 'What the identity provider calls the person.' },
-    roles: { type: 'array', items: { type: 'string' }, description: 'The roles that make the person an operator.' },
-    scopes: { type: 'array', items: { type: 'string' }, description: 'What the person may do here; an admin all.' },
-    started_at: { ...TEXT_OR_NULL, description: 'ISO 8601; null without a session, as are the others.' },
-    ends_at: { ...TEXT_OR_NULL, description: 'When the session ends at the latest.' },
-    idle_at: { ...TEXT_OR_NULL, description: 'When it ends if no other request comes.' },
+    name: { ...TEXT_OR_NULL, description: 'Name of the person at the identity provider.' },
+    roles: { type: 'array', items: { type: 'string' }, description: 'Operator roles of the person.' },
+    scopes: { type: 'array', items: { type: 'string' }, description: 'Scopes of the person; an admin has all.' },
+    started_at: { ...TEXT_OR_NULL, description: 'ISO 8601; this and the other fields are null without a session.' },
+    ends_at: { ...TEXT_OR_NULL, description: 'Latest end of the session.' },
+    idle_at: { ...TEXT_OR_NULL, description: 'End of the session without further requests.' },
   },
 } as const;
 
@@ -66,18 +66,18 @@ function loginRoutes(parts: RouteParts): readonly Route[] {
 function loginRoute({ cookies, options, pending, provider, count, log }: RouteParts): Route {
   return {
     ...{ method: 'GET', path: LOGIN_PATH, auth: 'none' },
-    summary: 'Sign in with a browser, at the identity provider',
+    summary: 'Start a browser sign-in at the identity provider',
     query: {
       type: 'object',
       additionalProperties: false,
       properties: {
         return_to: {
           type: 'string',
-          description: `A path of this gateway to go to then; default ${SESSION_PATH}.`,
+          description: `Path of this gateway to open after the sign-in. Default: ${SESSION_PATH}.`,
         },
       },
     },
-    responses: { 302: 'To the identity provider.' },
+    responses: { 302: 'Redirect to the identity provider.' },
     async handler(ctx) {
       keepPrivate(ctx);
       await showErrors(ctx, { log, options }, async () => {
@@ -85,7 +85,7 @@ function loginRoute({ cookies, options, pending, provider, count, log }: RoutePa
         if (!isOwnPath(returnTo))
           throw new GatewayError(
             'invalid_request',
-            '"return_to" must be a path of this gateway such as /console, without a host, and not that of signing in.',
+            '"return_to" must be a path of this gateway such as /console, without a host, and not the sign-in path.',
             { param: 'return_to' },
           );
         await count(ctx.state.ip, Date.now());
@@ -110,7 +110,7 @@ function callbackRoute(parts: RouteParts): Route {
   };
   return {
     ...{ method: 'GET', path: CALLBACK_PATH, auth: 'none' },
-    summary: 'Where the identity provider sends a browser back to',
+    summary: 'Redirect URI of the identity provider',
     // Providers add their own parameters, such as `session_state`.
     query: {
       type: 'object',
@@ -121,7 +121,7 @@ function callbackRoute(parts: RouteParts): Route {
         error: { type: 'string' },
       },
     },
-    responses: { 302: 'To the path that the person wanted, with a session.' },
+    responses: { 302: 'Redirect to the requested path, with a session.' },
     async handler(ctx) {
       keepPrivate(ctx);
       await showErrors(ctx, { log, options }, async () => {
@@ -160,7 +160,8 @@ function logoutRoute({ cookies, sessions, options, audit }: RouteParts): Route {
   return {
     ...{ method: 'POST', path: LOGOUT_PATH, auth: 'none' },
     summary: 'End the session of this browser',
-    description: 'From a page of this gateway only. Without a session it does nothing, and says so.',
+    description:
+      'Allowed only from a page of this gateway. Without a session it has no effect; the response reports that.',
     responses: {
       200: {
         description: 'The session has ended.',
@@ -169,7 +170,7 @@ function logoutRoute({ cookies, sessions, options, audit }: RouteParts): Route {
           required: ['object', 'ended'],
           properties: {
             object: { const: 'session' },
-            ended: { type: 'boolean', description: 'Whether there was one.' },
+            ended: { type: 'boolean', description: 'True if there was a session.' },
           },
         },
       },
@@ -198,9 +199,9 @@ function sessionRoute({ cookies, sessions }: RouteParts): Route {
       scope: 'any',
       method: 'GET',
       path: SESSION_PATH,
-      summary: 'Say who is signed in, and until when',
+      summary: 'Show the signed-in person and the end of the session',
     },
-    responses: { 200: { description: 'Who makes this request.', schema: SESSION } },
+    responses: { 200: { description: 'Identity of the request.', schema: SESSION } },
     async handler(ctx) {
       keepPrivate(ctx);
       const { credential, userId } = ctx.state.principal;
@@ -242,7 +243,7 @@ function readResponse(ctx: RouteContext): ProviderResponse {
 function readOnce(ctx: Pick<RouteContext, 'querystring'>, name: string): string | undefined {
   const [value, ...more] = new URLSearchParams(ctx.querystring).getAll(name);
   if (more.length === 0) return value;
-  throw new GatewayError('invalid_request', `"${name}" came twice.`, { param: name });
+  throw new GatewayError('invalid_request', `"${name}" is duplicated. Send it once.`, { param: name });
 }
 
 /** Shows text alone, and never inside a frame. */
@@ -269,7 +270,7 @@ async function showErrors(
     const { requestId } = ctx.state;
     log.info(
       { request_id: requestId, code: error.code, ...(error.cause !== undefined && { reason: reasonOf(error.cause) }) },
-      'a sign-in was refused',
+      'sign-in rejected',
     );
     if (ctx.accepts('json', 'html') !== 'html') throw error;
     ctx.status = error.status;
@@ -287,7 +288,7 @@ function reasonOf(cause: unknown): string {
 }
 
 function pageOf({ status, message }: GatewayError, requestId: string, login: string): string {
-  const title = status === 403 ? 'You may not come in' : 'You are not signed in';
+  const title = status === 403 ? 'Access denied' : 'You are not signed in';
   return `<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${title}</title></head>
@@ -318,13 +319,9 @@ function createLoginRate(): (address: string, now: number) => Promise<void> {
       now,
     );
     if (refused === undefined) return;
-    throw new GatewayError(
-      'rate_limited',
-      'Too many people sign in at once, or one too often. Try again in a minute.',
-      {
-        retryAfterMs: states[refused]?.resetMs ?? MINUTE_MS,
-      },
-    );
+    throw new GatewayError('rate_limited', 'Too many sign-ins. Try again in a minute.', {
+      retryAfterMs: states[refused]?.resetMs ?? MINUTE_MS,
+    });
   };
 }
 
@@ -364,7 +361,7 @@ export default definePlugin({
     const pending = createPendingLogins(createDocuments(api.keyv<PendingLogin>('logins')), counters);
     const provider = createIdentityProvider({
       options,
-      onFailure: (error) => api.log.warn({ err: error }, 'The signing keys of the identity provider cannot be read.'),
+      onFailure: (error) => api.log.warn({ err: error }, 'The signing keys of the identity provider are unavailable.'),
       now: () => performance.now(),
       fetch: api.fetch,
     });
@@ -433,7 +430,7 @@ function renewSessions(api: PluginApi, cookies: Cookies, sessions: Sessions): vo
   /** The request itself is done, so a store failure now must not affect it. */
   const renew: Sessions['renew'] = (id, now, mayReplace) =>
     sessions.renew(id, now, mayReplace).catch((error: unknown) => {
-      api.log.warn({ err: error }, 'a session could not be renewed; the next request tries again');
+      api.log.warn({ err: error }, 'session could not be renewed; the next request retries');
       return undefined;
     });
 }

@@ -69,28 +69,30 @@ function readDiscovery({ issuer }: OpenIdConfig): URL {
   throw new OptionError(
     '/issuer',
     'must be an https URL without a user name, query or fragment (http only on this machine)',
-    'It is the "issuer" of the provider’s /.well-known/openid-configuration.',
+    'Use the "issuer" of the provider’s /.well-known/openid-configuration.',
   );
 }
 
 const publicUrlOf = ({ publicUrl }: OpenIdConfig): URL =>
-  readPublicUrl(publicUrl, 'session cookies', 'Write it as https://gateway.example.');
+  readPublicUrl(publicUrl, 'session cookies', 'Use a URL such as https://gateway.example.');
 
 function readRoles({ roles, adminRoles }: OpenIdConfig): RoleMap {
   const admins = adminRoles ?? (Object.keys(roles).length === 0 ? DEFAULT_ADMINS : []);
   const twice = admins.find((word) => Object.hasOwn(roles, word));
-  if (twice !== undefined) throw new OptionError(`/roles/${twice}`, 'is in adminRoles too', 'Keep it in one of them.');
+  if (twice !== undefined)
+    throw new OptionError(`/roles/${twice}`, 'is also in adminRoles', 'Keep it in only one of them.');
   return { ...roles, ...Object.fromEntries(admins.map((word) => [word, 'admin'] as const)) };
 }
 
 function readScopes({ scopes }: OpenIdConfig): string {
   const wrong = scopes.findIndex((scope) => !/^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope));
-  if (wrong >= 0) throw new OptionError(`/scopes/${wrong}`, 'is no scope: one word without quotes or backslashes');
+  if (wrong >= 0)
+    throw new OptionError(`/scopes/${wrong}`, 'is not a scope; use one word without quotes or backslashes');
   return [...new Set(['openid', ...scopes])].join(' ');
 }
 
 function readSpan(config: OpenIdConfig, name: 'sessionFor' | 'idleFor'): number {
   const ms = parseDuration(config[name]);
   if (ms >= MINUTE_MS && ms <= MAX_SESSION_MS) return ms;
-  throw new OptionError(`/${name}`, `is ${config[name]}, and must be from 1m to 30d`);
+  throw new OptionError(`/${name}`, `must be from 1m to 30d, but is ${config[name]}`);
 }

@@ -73,7 +73,7 @@ function secretsOf(browser: string, state: string): LoginSecrets {
 function notBegun(): GatewayError {
   return new GatewayError(
     'invalid_request',
-    `This sign-in was not begun in this browser, has been used, or took more than ten minutes. Begin again at ${LOGIN_PATH}.`,
+    `This sign-in was started in another browser, was already used or has expired. Start again at ${LOGIN_PATH}.`,
     { param: 'state' },
   );
 }

@@ -48,7 +48,7 @@ export async function finishSignIn(
   const { code, error } = response;
   if (error !== undefined) throw refusedByProvider(error);
   if (code === undefined || code === '' || code.length > MAX_CODE)
-    throw signInRefused(new Error('the provider sent neither a code nor an error'));
+    throw signInRefused(new Error('the provider returned neither a code nor an error'));
   const person = await readSignedIn(parts, code, login);
   return { person, returnTo: login.returnTo };
 }
@@ -56,7 +56,7 @@ export async function finishSignIn(
 /** Refuses a response of another provider, to which the browser was led in place of ours (RFC 9207). */
 async function checkIssuer({ options, provider }: SignInParts, { iss }: ProviderResponse): Promise<void> {
   if (iss === undefined ? !(await provider.namesIssuer()) : iss === options.issuer) return;
-  throw signInRefused(new Error('the response does not say that it is of the configured issuer'));
+  throw signInRefused(new Error('the response is not from the configured issuer'));
 }
 
 async function readSignedIn(parts: SignInParts, code: string, { verifier, nonce }: LoginSecrets): Promise<Person> {
@@ -65,9 +65,9 @@ async function readSignedIn(parts: SignInParts, code: string, { verifier, nonce 
   const claims = await verifyIdToken(idToken, nonce, options, provider.getKey);
   const isWhole = saysRoles(claims, options) || accessToken === undefined;
   const more = isWhole ? undefined : await provider.userinfo(accessToken);
-  if (more && more['sub'] !== claims.sub) throw signInRefused(new Error('the userinfo is of another subject'));
+  if (more && more['sub'] !== claims.sub) throw signInRefused(new Error('the userinfo is for another subject'));
   const person = readPerson({ ...more, ...claims }, options);
-  if (!person) throw signInRefused(new Error('the subject is no user id'));
+  if (!person) throw signInRefused(new Error('the subject is not a valid user id'));
   return person;
 }
 
@@ -76,7 +76,7 @@ export async function admit(parts: SignInParts, person: Person): Promise<void> {
   if (person.roles.length === 0)
     throw new GatewayError(
       'permission_denied',
-      'You signed in, but your account has no role that may operate this gateway. Ask whoever manages your accounts to give you one, then sign in again.',
+      'You signed in, but your account has no operator role for this gateway. Ask your administrator for a role, then sign in again.',
     );
   await refuseBlocked(parts, person);
 }
@@ -85,7 +85,10 @@ export async function admit(parts: SignInParts, person: Person): Promise<void> {
 export async function refuseBlocked({ users }: SignInParts, { userId }: Person): Promise<void> {
   const { value } = await users.find(userId);
   if (value?.blockedAt !== undefined)
-    throw new GatewayError('permission_denied', 'You signed in, but an operator of this gateway has blocked you here.');
+    throw new GatewayError(
+      'permission_denied',
+      'You signed in, but an operator of this gateway blocked your account. Ask them to unblock it.',
+    );
 }
 
 /** Lists a person by the provider's name for them. */
@@ -97,7 +100,7 @@ export async function noteName(users: SignInParts['users'], { userId, name }: Pe
 
 /** Error responses of the provider (RFC 6749, section 4.1.2.1). Its own message is not passed on. */
 function refusedByProvider(error: string): GatewayError {
-  const cause = new Error(`the provider answered with the error "${error.replaceAll(/[^\w.-]/g, '?').slice(0, 60)}"`);
+  const cause = new Error(`the provider returned the error "${error.replaceAll(/[^\w.-]/g, '?').slice(0, 60)}"`);
   switch (error) {
     case 'server_error':
     case 'temporarily_unavailable':
@@ -110,7 +113,7 @@ function refusedByProvider(error: string): GatewayError {
     default:
       return new GatewayError(
         'permission_denied',
-        'The identity provider did not let you sign in, or you cancelled. Sign in again, or ask whoever manages your accounts.',
+        'The identity provider rejected the sign-in, or you cancelled it. Sign in again or ask your administrator.',
         { cause },
       );
   }
@@ -141,7 +144,7 @@ async function verifyIdToken(
     checkKind(protectedHeader.typ, payload);
     checkParty(payload, clientId);
     const sent = payload['nonce'];
-    if (typeof sent !== 'string' || !isSame(sent, nonce)) throw new Error('the nonce is of another sign-in');
+    if (typeof sent !== 'string' || !isSame(sent, nonce)) throw new Error('the nonce belongs to another sign-in');
     return payload;
   } catch (error) {
     throw isGatewayError(error) ? error : signInRefused(error);
@@ -158,7 +161,7 @@ function checkKind(typ: string | undefined, payload: JWTPayload): void {
 /** Refuses a token for several clients: a gateway needs its own alone. */
 function checkParty({ aud, azp }: JWTPayload, clientId: string): void {
   const others = [aud ?? []].flat().filter((name) => name !== clientId);
-  if (others.length > 0 || (azp ?? clientId) !== clientId) throw new Error('the ID token is for other clients too');
+  if (others.length > 0 || (azp ?? clientId) !== clientId) throw new Error('the ID token is also for other clients');
 }
 
 type Claims = Readonly<Record<string, unknown>>;

@@ -17,12 +17,12 @@ export const CONFIG_SCHEMA = {
     publicUrl: {
       type: 'string',
       format: 'url',
-      description: 'Where browsers and coding agents reach this gateway: the same as `auth.openid.publicUrl`.',
+      description: 'URL of this gateway for browsers and coding agents; same as `auth.openid.publicUrl`.',
     },
     allow: {
       ...WORDS,
       description:
-        'Words of `auth.openid.roleClaims`: who has one of them may sign in. Default: everybody whom the identity provider lets in.',
+        'Values of `auth.openid.roleClaims` of people who may sign in. Default: everyone with an account at the identity provider.',
     },
     plans: {
       type: 'object',
@@ -30,27 +30,27 @@ export const CONFIG_SCHEMA = {
       additionalProperties: { type: 'string', minLength: 1, maxLength: 200 },
       default: {},
       description:
-        'The plan of a person by a word of `auth.openid.roleClaims`; of several the first one here. Others have the plan of their account, or the default plan.',
+        'Plan of a person by a value of `auth.openid.roleClaims`; the first match applies. Other people have the plan of their account or the default plan.',
     },
     accessFor: {
       type: 'string',
       format: 'duration',
       default: '1h',
-      description: 'How long an access token is good, from 5m to 24h. Programs renew it by themselves.',
+      description: 'Lifetime of an access token, from 5m to 24h. Programs renew it automatically.',
     },
     signInFor: {
       type: 'string',
       format: 'duration',
       default: '7d',
       description:
-        'How long a sign-in lasts, however often it is renewed, from 1h to 90d; then the person signs in with a browser again.',
+        'Maximum duration of a sign-in, including renewals, from 1h to 90d. After that, the person signs in with a browser again.',
     },
     managedSettings: {
       type: 'array',
       minItems: 1,
       maxItems: 50,
       description:
-        'What Claude Code takes as its managed settings from this gateway: the first entry whose `groups` the person has. Nobody gets any unless there is an entry for them.',
+        'Managed settings for Claude Code: the first entry whose `groups` include the person. People without an entry get none.',
       items: {
         type: 'object',
         required: ['settings'],
@@ -58,12 +58,12 @@ export const CONFIG_SCHEMA = {
         properties: {
           groups: {
             ...WORDS,
-            description: 'Words of `auth.openid.roleClaims`; without them the entry is for everybody.',
+            description: 'Values of `auth.openid.roleClaims`. Default: everyone.',
           },
           settings: {
             type: 'object',
             additionalProperties: true,
-            description: 'The text of a `managed-settings.json` of Claude Code.',
+            description: 'Content of a `managed-settings.json` of Claude Code.',
           },
         },
       },
@@ -114,11 +114,11 @@ export function findProblems(config: SignInConfig): Promise<readonly Problem[]> 
 }
 
 const publicUrlOf = ({ publicUrl }: SignInConfig): URL =>
-  readPublicUrl(publicUrl, 'tokens', 'Write it as https://gateway.example, as in auth.openid.');
+  readPublicUrl(publicUrl, 'tokens', 'Use a URL such as https://gateway.example, same as in auth.openid.');
 
 function readSpan(config: SignInConfig, name: keyof typeof SPANS): number {
   const ms = parseDuration(config[name]);
   const { least, most, words } = SPANS[name];
   if (ms >= least && ms <= most) return ms;
-  throw new OptionError(`/${name}`, `is ${config[name]}, and must be ${words}`);
+  throw new OptionError(`/${name}`, `must be ${words}, but is ${config[name]}`);
 }

@@ -18,19 +18,22 @@ export interface DeviceParts extends OAuthParts {
  * link alone approves nothing.
  */
 export function deviceRoutes(parts: DeviceParts): readonly Route[] {
-  const page = { contentType: 'text/html', description: 'A page for a person.' };
+  const page = { contentType: 'text/html', description: 'HTML page.' };
   return [
     {
       ...{ method: 'GET', path: DEVICE_PATH, auth: 'none' },
-      summary: 'The page where a person approves that a program signs in as them',
-      query: { type: 'object', properties: { user_code: { type: 'string', description: 'What the program shows.' } } },
+      summary: 'Page on which a person approves the sign-in of a program',
+      query: {
+        type: 'object',
+        properties: { user_code: { type: 'string', description: 'Code shown by the program.' } },
+      },
       responses: { 200: page, 400: page, 403: page, 429: page },
       handler: (ctx) => show(ctx, parts, () => look(ctx, parts)),
     },
     {
       ...{ method: 'POST', path: DEVICE_PATH, auth: 'none' },
-      summary: 'Approve or refuse it; from that page alone',
-      description: 'A form with `user_code`, `decision` (`approve` or `refuse`) and `proof`, which the page has.',
+      summary: 'Approve or deny the sign-in of a program',
+      description: 'Accepts a form of that page with `user_code`, `decision` (`approve` or `refuse`) and `proof`.',
       responses: { 200: page, 400: page, 403: page, 429: page },
       handler: (ctx) => show(ctx, parts, () => decide(ctx, parts)),
     },
@@ -48,13 +51,17 @@ interface Page {
 async function look(ctx: RouteContext, parts: DeviceParts): Promise<Page> {
   const { basePath } = parts.options;
   const [typed, ...more] = new URLSearchParams(ctx.querystring).getAll('user_code');
-  if (more.length > 0) throw new GatewayError('invalid_request', '"user_code" came twice.', { param: 'user_code' });
+  if (more.length > 0)
+    throw new GatewayError('invalid_request', '"user_code" is duplicated. Send it once.', { param: 'user_code' });
   if (typed === undefined || typed === '') return enterPage(basePath);
   const code = readUserCode(typed);
   await parts.count('code', ctx.state.ip, Date.now());
   const found = code === undefined ? undefined : await parts.grants.find(code, Date.now());
   if (code === undefined || !found)
-    return { ...enterPage(basePath, 'This code is not known, was used, or is older than ten minutes.'), status: 400 };
+    return {
+      ...enterPage(basePath, 'This code is invalid, was already used or has expired. Start again in the program.'),
+      status: 400,
+    };
   const person = await findPerson(ctx, parts, code);
   if (!person) return signInPage(basePath, code, found);
   await parts.refuse(person.introduction);
@@ -72,7 +79,7 @@ async function decide(ctx: RouteContext, parts: DeviceParts): Promise<Page> {
   if (code === undefined || !person || !isSame(form.get('proof') ?? '', person.proof))
     throw new GatewayError(
       'permission_denied',
-      'This browser has not signed in for this code, or more than ten minutes ago. Open the link of the program again.',
+      'The sign-in of this browser for this code is missing or older than ten minutes. Open the link of the program again.',
     );
   const { userId } = person.introduction;
   await parts.refuse(person.introduction);
@@ -80,10 +87,7 @@ async function decide(ctx: RouteContext, parts: DeviceParts): Promise<Page> {
   const { returnTo: _page, ...who } = person.introduction;
   const isApproved = form.get('decision') === 'approve';
   if (!found || !(await grants.decide(found, isApproved ? who : undefined, now)))
-    throw new GatewayError(
-      'invalid_request',
-      'This code was used, or is older than ten minutes. Begin again in the program.',
-    );
+    throw new GatewayError('invalid_request', 'This code was already used or has expired. Start again in the program.');
   ctx.append('set-cookie', cookies.person.write(undefined));
   const { program } = found.grant;
   const actor = { via: 'console', userId, address: ctx.state.ip } as const;
@@ -92,9 +96,9 @@ async function decide(ctx: RouteContext, parts: DeviceParts): Promise<Page> {
   return isApproved
     ? {
         title: 'You are signed in',
-        body: `<p>Go back to <b>${escapeHtml(program)}</b>. This window can be closed.</p>`,
+        body: `<p>Return to <b>${escapeHtml(program)}</b>. You can close this window.</p>`,
       }
-    : { title: 'Refused', body: '<p>The program was not signed in. This window can be closed.</p>' };
+    : { title: 'Refused', body: '<p>The program is not signed in. You can close this window.</p>' };
 }
 
 /** Person in this browser, with the proof that a form belongs to the page for this code. */
@@ -126,7 +130,7 @@ function enterPage(basePath: string, problem?: string): Page {
 <form method="get" action="${basePath}${DEVICE_PATH}">
 <label>The code that the program shows
 <input name="user_code" required autofocus autocomplete="off" autocapitalize="characters" spellcheck="false" maxlength="20" placeholder="BCDF-GHJK"></label>
-<button>Go on</button>
+<button>Continue</button>
 </form>`,
   };
 }
@@ -136,7 +140,7 @@ function signInPage(basePath: string, code: string, found: FoundGrant): Page {
   return {
     title: 'Sign in with a program',
     body: `${describe(code, found)}
-<p>Did you begin this yourself, and does the program show this code? Then sign in. If somebody sent you the link, close this window.</p>
+<p>Sign in only if you started this yourself and the program shows this code. If someone sent you the link, close this window.</p>
 <p><a class="button" href="${escapeHtml(login)}">Sign in</a></p>`,
   };
 }
@@ -145,20 +149,20 @@ function approvePage(basePath: string, code: string, found: FoundGrant, { introd
   const { userId, name, email } = introduction;
   const who = [name ?? userId, ...(email === undefined ? [] : [`(${email})`])].join(' ');
   return {
-    title: 'May this program work as you?',
+    title: 'Allow this program to act as you?',
     body: `${describe(code, found)}
-<p>It will call models as <b>${escapeHtml(who)}</b>, and what it spends is yours. Approve it only if you began this yourself and it shows this code.</p>
+<p>It will call models as <b>${escapeHtml(who)}</b>, at your cost. Approve only if you started this yourself and the program shows this code.</p>
 <form method="post" action="${basePath}${DEVICE_PATH}">
 <input type="hidden" name="user_code" value="${code}"><input type="hidden" name="proof" value="${proof}">
 <button name="decision" value="approve">Approve</button>
-<button name="decision" value="refuse" class="second">Refuse</button>
+<button name="decision" value="refuse" class="second">Deny</button>
 </form>`,
   };
 }
 
 function describe(code: string, { grant: { program, address } }: FoundGrant): string {
   return `<p class="code">${code}</p>
-<p>Asked by <b>${escapeHtml(program)}</b> from the address ${escapeHtml(address)}.</p>`;
+<p>Requested by <b>${escapeHtml(program)}</b> from the address ${escapeHtml(address)}.</p>`;
 }
 
 /** Writes a page; errors are pages too. */
@@ -172,10 +176,10 @@ async function show(
     write(ctx, await work());
   } catch (error) {
     const { status, message, retryAfterMs } = problemOf(error);
-    log.info({ request_id: ctx.state.requestId, status, reason: message }, 'the approval of a program was refused');
+    log.info({ request_id: ctx.state.requestId, status, reason: message }, 'approval of a program rejected');
     if (retryAfterMs !== undefined) ctx.set('retry-after', String(Math.ceil(retryAfterMs / 1000)));
     const again = `<p><a href="${basePath}${DEVICE_PATH}">Enter a code</a></p>`;
-    write(ctx, { status, title: 'This did not work', body: `<p class="problem">${escapeHtml(message)}</p>${again}` });
+    write(ctx, { status, title: 'Sign-in failed', body: `<p class="problem">${escapeHtml(message)}</p>${again}` });
   }
 }
 

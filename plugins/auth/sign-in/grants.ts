@@ -95,7 +95,7 @@ async function claimCode(counters: GrantParts['counters'], key: string, now: num
     const userCode = drawUserCode();
     if (await isFirst(counters, 'code', hashId(userCode), key, now)) return userCode;
   }
-  throw new Error('no user code was free');
+  throw new Error('no free user code');
 }
 
 export function createGrants({ grants, codes, counters }: GrantParts): Grants {

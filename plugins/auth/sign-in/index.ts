@@ -86,11 +86,14 @@ function createRefuse(
     if (allow && !allow.some((word) => words.includes(word)))
       throw new GatewayError(
         'permission_denied',
-        'Your account is in no group that may sign in with a program here. Ask whoever manages your accounts, then begin again.',
+        'Your account is not in a group that may sign in with programs. Ask your administrator, then start again.',
       );
     const { value } = await withStore(() => users.find(userId));
     if (value?.blockedAt !== undefined)
-      throw new GatewayError('permission_denied', 'An operator of this gateway has blocked you here.');
+      throw new GatewayError(
+        'permission_denied',
+        'An operator of this gateway blocked your account. Ask them to unblock it.',
+      );
   };
 }
 
@@ -103,7 +106,7 @@ function authenticate(api: PluginApi, { plans }: SignInOptions, signIns: SignIns
     if (!signIn)
       throw new GatewayError(
         'invalid_token',
-        'This sign-in has ended, or its token was not renewed. Sign in again: "/login" in Claude Code, or "tollgate users login".',
+        'This sign-in has ended or its token has expired. Sign in again: "/login" in Claude Code, or "tollgate users login".',
         // Claude Code then asks its user at once, in place of retrying for minutes.
         { headers: { 'x-should-retry': 'false' } },
       );

@@ -17,10 +17,10 @@ const FIELDS = {
   object: { const: 'sign_in' },
   id: { type: 'string' },
   user_id: { type: 'string' },
-  program: { type: 'string', description: 'What the program calls itself.' },
-  address: { type: 'string', description: 'Where it was begun from.' },
+  program: { type: 'string', description: 'Name of the program.' },
+  address: { type: 'string', description: 'Client address at the start of the sign-in.' },
   started_at: { type: 'string', description: 'ISO 8601.' },
-  ends_at: { type: 'string', description: 'When the person has to sign in again.' },
+  ends_at: { type: 'string', description: 'Time at which the person must sign in again.' },
 } as const;
 const SIGN_IN = { type: 'object', required: Object.keys(FIELDS), properties: FIELDS };
 const ID = /^si_[\w-]{22}$/;
@@ -38,7 +38,7 @@ function show({ id, userId, program, address, startedAt, endsAt }: FoundSignIn):
  */
 export function registerSignIns(api: Pick<PluginApi, 'route' | 'command' | 'operators'>, signIns: SignIns): void {
   const notFound = (): GatewayError =>
-    new GatewayError('not_found', 'There is no such sign-in, or it has ended. "sign-ins list --user <id>" shows them.');
+    new GatewayError('not_found', 'Sign-in not found or ended. "sign-ins list --user <id>" shows all sign-ins.');
   const table: Resource<FoundSignIn | undefined, number> = {
     ...{ name: 'sign-in', path: '/api/core/admin/sign-ins', id: 'id', schema: SIGN_IN, notFound },
     scopes: { read: 'users:read', write: 'users:write' },
@@ -46,22 +46,24 @@ export function registerSignIns(api: Pick<PluginApi, 'route' | 'command' | 'oper
     command: {
       name: 'sign-ins',
       summary: 'List and end sign-ins of programs',
-      id: { name: '<id>', summary: 'the id, as "sign-ins list" shows it' },
+      id: { name: '<id>', summary: 'id of the sign-in, see "sign-ins list"' },
     },
     find: async (id) => ({ version: 1, value: ID.test(id) ? await signIns.get(id, Date.now()) : undefined }),
   };
   resource(api, table, (make) => [
     make.list<ShownSignIn>({
       http: {
-        summary: 'List the programs that a person is signed in with',
-        response: 'Those of one user, at most 1,000, those that end first at the beginning.',
+        summary: 'List the signed-in programs of a person',
+        response: 'Returns at most 1,000 sign-ins of one user, sorted by their end.',
         schema: SIGN_IN,
-        filters: { user: { type: 'string', minLength: 1, maxLength: 300, description: 'The user id; required.' } },
+        filters: { user: { type: 'string', minLength: 1, maxLength: 300, description: 'User id; required.' } },
       },
       async read({ limit, filters }) {
         const user = textOf(filters, 'user');
         if (user === undefined)
-          throw new GatewayError('invalid_request', 'Name the user whose sign-ins are wanted.', { param: 'user' });
+          throw new GatewayError('invalid_request', '--user is missing. Set the user whose sign-ins to list.', {
+            param: 'user',
+          });
         return { rows: (await signIns.ofUser(user, Date.now())).slice(0, limit).map(show) };
       },
       cli: {
@@ -73,15 +75,15 @@ export function registerSignIns(api: Pick<PluginApi, 'route' | 'command' | 'oper
           ['STARTED UTC', ({ started_at }) => started_at.slice(0, 16).replace('T', ' ')],
           ['ENDS UTC', ({ ends_at }) => ends_at.slice(0, 16).replace('T', ' ')],
         ],
-        empty: 'This person is signed in with no program.',
+        empty: 'This person has no signed-in programs.',
       },
     }),
     make.change({
       word: 'end',
       http: {
         method: 'DELETE',
-        summary: 'End a sign-in: its tokens are refused',
-        response: 'The sign-in that was ended.',
+        summary: 'End a sign-in and revoke its tokens',
+        response: 'The ended sign-in.',
       },
       async apply({ id, found: { value }, now }) {
         if (!value) throw notFound();
@@ -90,8 +92,8 @@ export function registerSignIns(api: Pick<PluginApi, 'route' | 'command' | 'oper
         return { subject: userId, before: { program }, show: () => show(value) };
       },
       cli: {
-        summary: 'End one: its tokens are refused',
-        text: ({ user_id }) => `A sign-in of ${user_id} has ended; ${WITHIN}.`,
+        summary: 'End a sign-in and revoke its tokens',
+        text: ({ user_id }) => `Ended a sign-in of ${user_id}; ${WITHIN}.`,
       },
     }),
   ]);

@@ -16,7 +16,7 @@ export function settingsRoute(config: SignInConfig['managedSettings'], signIns: 
   const policies = (config ?? []).map(readPolicy);
   return {
     ...{ method: 'GET', path: '/managed/settings', auth: ['key'] },
-    summary: 'The managed settings of Claude Code for the person who signed in',
+    summary: 'Managed settings of Claude Code for the signed-in person',
     responses: {
       200: {
         description: 'The settings; the checksum is the entity tag.',
@@ -26,8 +26,8 @@ export function settingsRoute(config: SignInConfig['managedSettings'], signIns: 
           properties: { uuid: { type: 'string' }, checksum: { type: 'string' }, settings: { type: 'object' } },
         },
       },
-      304: 'They are as `if-none-match` says.',
-      404: 'There are none for this person.',
+      304: 'Unchanged since `if-none-match`.',
+      404: 'No settings for this person.',
     },
     async handler(ctx) {
       const { words } = (await findSignIn(ctx, signIns)) ?? {};
@@ -35,7 +35,7 @@ export function settingsRoute(config: SignInConfig['managedSettings'], signIns: 
       ctx.set('cache-control', 'private, no-cache');
       if (!policy) {
         ctx.status = 404;
-        ctx.body = { error: { message: 'There are no managed settings for you here.', code: 'not_found' } };
+        ctx.body = { error: { message: 'This gateway has no managed settings for you.', code: 'not_found' } };
         return;
       }
       const { checksum, settings } = policy;

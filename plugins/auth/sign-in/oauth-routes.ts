@@ -44,7 +44,7 @@ export function createRates(): OAuthParts['count'] {
     );
     if (refused === undefined) return;
     const retryAfterMs = states[refused]?.resetMs ?? MINUTE_MS;
-    throw new GatewayError('rate_limited', 'Too many requests to sign in. Try again in a minute.', { retryAfterMs });
+    throw new GatewayError('rate_limited', 'Too many sign-in requests. Try again in a minute.', { retryAfterMs });
   };
 }
 
@@ -89,8 +89,8 @@ const TOKENS = {
     access_token: { type: 'string', description: 'Sent as `authorization: Bearer`; opaque.' },
     token_type: { const: 'Bearer' },
     expires_in: { type: 'integer', description: 'Seconds.' },
-    refresh_token: { type: 'string', description: 'Good once, for the next tokens.' },
-    email: { type: 'string', description: 'Of the person who approved.' },
+    refresh_token: { type: 'string', description: 'Valid once, for the next tokens.' },
+    email: { type: 'string', description: 'Id of the person who approved.' },
   },
 } as const;
 const FORM = 'The body is a form: `application/x-www-form-urlencoded`, at most 8 KiB. Unknown fields are ignored.';
@@ -105,8 +105,8 @@ function metadataRoute({ options: { origin, basePath } }: OAuthParts): Route {
   const base = origin + basePath;
   return {
     ...{ method: 'GET', path: METADATA_PATH, auth: 'none' },
-    summary: 'Where programs sign in (RFC 8414)',
-    responses: { 200: { description: 'The metadata.', schema: { type: 'object' } } },
+    summary: 'OAuth metadata for programs (RFC 8414)',
+    responses: { 200: { description: 'Metadata.', schema: { type: 'object' } } },
     handler(ctx) {
       ctx.body = {
         issuer: base,
@@ -126,10 +126,10 @@ function metadataRoute({ options: { origin, basePath } }: OAuthParts): Route {
 function authorizationRoute({ options: { origin, basePath }, grants, count }: OAuthParts): Route {
   return {
     ...{ method: 'POST', path: AUTHORIZATION_PATH, auth: 'none' },
-    summary: 'Begin to sign in with a program (RFC 8628)',
+    summary: 'Start a sign-in with a program (RFC 8628)',
     description: FORM,
     responses: {
-      200: { description: 'A code for the person, and one for the program.', schema: { type: 'object' } },
+      200: { description: 'User code and device code.', schema: { type: 'object' } },
       400: REFUSED,
     },
     handler: (ctx) =>
@@ -155,7 +155,7 @@ function authorizationRoute({ options: { origin, basePath }, grants, count }: OA
 function tokenRoute(parts: OAuthParts): Route {
   return {
     ...{ method: 'POST', path: TOKEN_PATH, auth: 'none' },
-    summary: 'Tokens for a device code that was approved, or for a refresh token',
+    summary: 'Get tokens for an approved device code or a refresh token',
     description: FORM,
     responses: { 200: { description: 'The tokens.', schema: TOKENS }, 400: REFUSED, 401: REFUSED },
     handler: (ctx) =>
@@ -169,19 +169,22 @@ function tokenRoute(parts: OAuthParts): Route {
           case 'refresh_token':
             return showTokens(await refresh(parts, needed(form, 'refresh_token'), ctx, now));
           case undefined:
-            throw new OAuthError('invalid_request', 'The form has no "grant_type".');
+            throw new OAuthError('invalid_request', 'The form field "grant_type" is missing.');
           default:
-            throw new OAuthError('unsupported_grant_type', `"grant_type" is "refresh_token" or "${DEVICE_GRANT}".`);
+            throw new OAuthError(
+              'unsupported_grant_type',
+              `"grant_type" must be "refresh_token" or "${DEVICE_GRANT}".`,
+            );
         }
       }),
   };
 }
 
 const WAITS: Readonly<Record<string, string>> = Object.freeze({
-  authorization_pending: 'Nobody has approved the code yet. Poll again after the interval.',
-  slow_down: 'Polled too soon. Wait five seconds more between two polls.',
-  access_denied: 'The person refused.',
-  expired_token: 'The code is unknown, was used, or is older than ten minutes. Begin again.',
+  authorization_pending: 'The code is not approved yet. Poll again after the interval.',
+  slow_down: 'Polled too early. Increase the interval by five seconds.',
+  access_denied: 'The person denied the request.',
+  expired_token: 'The code is invalid, was already used or has expired. Start again.',
 });
 
 async function redeem(
@@ -219,12 +222,12 @@ async function refresh(
   if (found === 'reused')
     log.warn(
       { request_id: ctx.state.requestId, address: ctx.state.ip },
-      'a refresh token came a second time, so somebody may have a copy: its sign-in was ended',
+      'refresh token reused, it may be stolen; its sign-in was ended',
     );
   throw new OAuthError(
     'invalid_grant',
     found === 'used'
-      ? 'This refresh token was just used: read the newer one from where the tokens are kept.'
+      ? 'This refresh token was just used. Read the newer one from your token storage.'
       : 'This sign-in has ended. Sign in again.',
   );
 }
@@ -249,8 +252,8 @@ function revokeRoute({ signIns, count, audit }: OAuthParts): Route {
   return {
     ...{ method: 'POST', path: REVOKE_PATH, auth: 'none' },
     summary: 'Sign out a program (RFC 7009)',
-    description: `Ends the sign-in of a token of either kind; an unknown one is fine. ${FORM}`,
-    responses: { 200: { description: 'The token is good for nothing.', schema: { type: 'object' } }, 400: REFUSED },
+    description: `Ends the sign-in of an access or refresh token; unknown tokens are not an error. ${FORM}`,
+    responses: { 200: { description: 'The token is revoked.', schema: { type: 'object' } }, 400: REFUSED },
     handler: (ctx) =>
       respond(ctx, async () => {
         const now = Date.now();
@@ -304,7 +307,7 @@ export async function readForm(req: IncomingMessage): Promise<ReadonlyMap<string
     throw new OAuthError('invalid_request', 'The content-type must be application/x-www-form-urlencoded.');
   const fields = new Map<string, string>();
   for (const [name, value] of new URLSearchParams(bytes.toString('utf8'))) {
-    if (fields.has(name)) throw new OAuthError('invalid_request', 'A field came twice.');
+    if (fields.has(name)) throw new OAuthError('invalid_request', 'A form field is duplicated. Send each field once.');
     fields.set(name, value);
   }
   return fields;
@@ -325,7 +328,7 @@ async function readBytes(req: IncomingMessage, maxBytes: number): Promise<Buffer
 function needed(form: ReadonlyMap<string, string>, name: string): string {
   const value = form.get(name);
   if (value !== undefined && value !== '') return value;
-  throw new OAuthError('invalid_request', `The form has no "${name}".`);
+  throw new OAuthError('invalid_request', `The form field "${name}" is missing.`);
 }
 
 const MAX_PROGRAM = 80;

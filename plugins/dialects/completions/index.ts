@@ -90,10 +90,10 @@ function readCompletion({ body }: DialectInput<CompletionBody>): DialectRequest 
   const prompt = promptOf(body);
   const { model, max_tokens: limit, n, best_of: best, logprobs, echo } = body;
   if (typeof best === 'number' && best !== (n ?? 1)) {
-    throw invalid('best_of', 'must be equal to `n`, or be left out: chat models choose no best of several');
+    throw invalid('best_of', 'must equal `n` or be removed, since chat models do not select the best of several');
   }
   if (typeof logprobs === 'number' && echo === true) {
-    throw invalid('logprobs', 'must not stand beside `echo`: chat models tell no probabilities of a prompt');
+    throw invalid('logprobs', 'cannot be combined with `echo`, since chat models return no probabilities of a prompt');
   }
   const passed = Object.entries(body).filter(([name, value]) => PASSED.includes(name) && isSet(value));
   const others = Object.entries(body).filter(([name, value]) => !KNOWN.has(name) && isSet(value));
@@ -116,14 +116,12 @@ function promptOf({ prompt }: CompletionBody): string {
   const prompts = Array.isArray(prompt) ? prompt : [prompt];
   const [first] = prompts;
   if (typeof first !== 'string') {
-    throw invalid('prompt', 'must be text: tokens of one model mean nothing to another one');
+    throw invalid('prompt', 'must be text, since token ids differ between models');
   }
   if (prompts.length > 1) {
-    throw new GatewayError(
-      'invalid_request',
-      '`prompt` holds several prompts, and a chat has one: send a request for each of them.',
-      { param: 'prompt' },
-    );
+    throw new GatewayError('invalid_request', '`prompt` must contain one prompt. Send one request per prompt.', {
+      param: 'prompt',
+    });
   }
   return first;
 }
@@ -249,8 +247,8 @@ const completions: DialectDefinition<CompletionBody> = {
   routes: [
     {
       path: '/v1/completions',
-      summary: 'Text completion by a chat model, for clients of OpenAI’s format of before',
-      description: 'One prompt of text. With `suffix` the model is told to write what belongs between the two.',
+      summary: 'Text completion by a chat model, in OpenAI’s legacy format',
+      description: 'One text prompt. With `suffix`, the model fills the gap between the two.',
     },
   ],
   keepAlive: ': keep-alive\n\n',

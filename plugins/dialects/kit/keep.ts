@@ -16,13 +16,13 @@ export function keepOptions(one: string, many: string) {
       type: 'string',
       enum: ['off', 'short', 'on'],
       default: 'short',
-      description: `Whether ${many} are kept for requests that continue them: not at all, for an hour, or for \`retention\`. Their owners read and delete them.`,
+      description: `Storage of ${many} for requests that continue them: \`off\`, \`short\` (one hour) or \`on\` (for \`retention\`). Their owners can read and delete them.`,
     },
     retention: {
       type: 'string',
       format: 'duration',
       default: '720h',
-      description: `How long \`store: on\` keeps ${one}.`,
+      description: `Storage time of ${one} with \`store: on\`.`,
     },
   } as const;
 }

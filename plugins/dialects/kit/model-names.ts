@@ -4,7 +4,7 @@ import { isObject, type Schema } from '../../../contract/index.ts';
 export function modelNamesSchema(example: string): Schema {
   return {
     type: 'object',
-    description: `Model names of this format’s clients, such as \`${example}\`, and what each stands for: \`provider/model\`, or a list to fall back along.`,
+    description: `Maps model names of this format’s clients, such as \`${example}\`, to \`provider/model\` or to a list of targets for fallback.`,
     additionalProperties: {
       type: ['string', 'array'],
       minLength: 1,

@@ -212,7 +212,8 @@ const OLLAMA_MODELS: DialectModels = Object.freeze({
   one: tagOf,
 });
 
-const DESCRIPTION = 'Lines of JSON unless `stream` is false. The model is `provider/model` or an alias.';
+const DESCRIPTION =
+  'Returns lines of JSON, or one object if `stream` is false. The model is `provider/model` or an alias.';
 
 /** Ollama's own API. Source: https://github.com/ollama/ollama/blob/main/docs/api.md */
 const ollama: DialectDefinition<OllamaBody> = {
@@ -220,9 +221,9 @@ const ollama: DialectDefinition<OllamaBody> = {
   request: OLLAMA_CHAT,
   response: CHAT_RESPONSE,
   routes: [
-    { path: '/api/chat', summary: 'A chat in Ollama’s format', description: DESCRIPTION },
+    { path: '/api/chat', summary: 'Chat in Ollama’s format', description: DESCRIPTION },
     {
-      ...{ path: '/api/generate', summary: 'A response to a prompt in Ollama’s format', description: DESCRIPTION },
+      ...{ path: '/api/generate', summary: 'Response to a prompt in Ollama’s format', description: DESCRIPTION },
       ...{ request: OLLAMA_GENERATE, response: GENERATE_RESPONSE },
     },
   ],
@@ -294,7 +295,7 @@ function addEmbeddings(api: PluginApi, aliases: Names): void {
   const add = (path: string, body: Schema, field: 'input' | 'prompt'): void =>
     api.route({
       ...{ method: 'POST', path, auth: ['key'], isIdempotent: true, body },
-      summary: field === 'input' ? 'Embeddings in Ollama’s format' : 'One embedding in Ollama’s format of before',
+      summary: field === 'input' ? 'Embeddings in Ollama’s format' : 'One embedding in Ollama’s legacy format',
       responses: { 200: { description: 'Vectors, in the order of the texts.', schema: { type: 'object' } } },
       async handler(ctx) {
         const { state } = ctx as RouteContext;
@@ -326,21 +327,26 @@ function addEmbeddings(api: PluginApi, aliases: Names): void {
 function addFacts(api: PluginApi, aliases: Names): void {
   const responses = (description: string) => ({ 200: { description, schema: { type: 'object' } } });
   api.route({
-    ...{ method: 'GET', path: '/api/version', summary: 'The version of Ollama whose API this is', auth: ['key'] },
+    ...{ method: 'GET', path: '/api/version', summary: 'Version of Ollama’s API', auth: ['key'] },
     responses: responses('The version.'),
     handler(ctx) {
       ctx.body = { version: API_VERSION };
     },
   });
   api.route({
-    ...{ method: 'GET', path: '/api/ps', summary: 'Models in memory: none, since vendors run them', auth: ['key'] },
+    ...{
+      method: 'GET',
+      path: '/api/ps',
+      summary: 'List of loaded models; always empty, since vendors run the models',
+      auth: ['key'],
+    },
     responses: responses('An empty list.'),
     handler(ctx) {
       ctx.body = { models: [] };
     },
   });
   api.route({
-    ...{ method: 'POST', path: '/api/show', summary: 'What is known of a model, in Ollama’s format', auth: ['key'] },
+    ...{ method: 'POST', path: '/api/show', summary: 'Show model details in Ollama’s format', auth: ['key'] },
     body: {
       type: 'object',
       properties: {
@@ -349,7 +355,7 @@ function addFacts(api: PluginApi, aliases: Names): void {
         verbose: { type: ['boolean', 'null'] },
       },
     },
-    responses: responses('Its facts.'),
+    responses: responses('Details of the model.'),
     handler(ctx) {
       const { model, name } = ctx.state.body as JsonObject;
       ctx.body = showModel(api, aliases, readString(model) ?? readString(name) ?? '', ctx as RouteContext);
@@ -361,9 +367,13 @@ function showModel(api: PluginApi, names: Names, name: string, { state: { princi
   const id = names[name]?.[0] ?? name;
   const row = api.models.list(principal).find((each) => each.id === id);
   if (!row)
-    throw new GatewayError('unsupported_model', 'There is no model of this name that this key may use.', {
-      param: 'model',
-    });
+    throw new GatewayError(
+      'unsupported_model',
+      'Model not found, or this key may not use it. GET /api/tags lists the models.',
+      {
+        param: 'model',
+      },
+    );
   const target = api.models.alias(id)?.[0] ?? id;
   const cut = target.indexOf('/');
   const facts = api.models.catalog.find(target.slice(0, cut), target.slice(cut + 1));

@@ -38,9 +38,9 @@ const OPTIONS: Readonly<Record<string, string>> = Object.freeze({
 /** Fields of both routes of Ollama that generate text. */
 const COMMON: Readonly<Record<string, Schema>> = Object.freeze({
   model: chat['model'] as Schema,
-  stream: nullable('boolean', { description: 'True unless set.' }),
+  stream: nullable('boolean', { description: 'Default: true.' }),
   format: { type: ['string', 'object', 'null'], description: '`json`, or a JSON Schema.' },
-  think: { type: ['boolean', 'string', 'null'], description: 'Whether the model thinks, or how hard.' },
+  think: { type: ['boolean', 'string', 'null'], description: 'Enables thinking, or sets its effort.' },
   keep_alive: { type: ['string', 'number', 'null'] },
   logprobs: nullable('boolean'),
   top_logprobs: chat['top_logprobs'] as Schema,
@@ -168,22 +168,20 @@ interface ReadMessages {
 
 /** Converts a request to `/api/generate` to one turn. */
 function readPrompt(body: OllamaBody): ReadMessages {
-  if (body['raw'] === true)
-    throw invalid('raw', 'must be false: vendors of models put the template around a prompt themselves');
-  if (isSet(body['template']))
-    throw invalid('template', 'must be left out: vendors of models put the template around a prompt themselves');
+  if (body['raw'] === true) throw invalid('raw', 'must be false, since vendors apply the prompt template');
+  if (isSet(body['template'])) throw invalid('template', 'must be removed, since vendors apply the prompt template');
   if (readArray(body['context']).length > 0)
-    throw invalid('context', 'must be left out, as tokens of one model mean nothing to another; use /api/chat');
+    throw invalid('context', 'must be removed, since token ids differ between models; use /api/chat');
   const prompt = readString(body['prompt']) ?? '';
   const suffix = readString(body['suffix']) ?? '';
   const pictures = readArray(body['images']);
   if (prompt === '' && suffix === '' && pictures.length === 0)
-    throw invalid('prompt', 'must not be empty: models of this gateway are neither loaded nor unloaded by a request');
+    throw invalid('prompt', 'must not be empty, since the gateway does not load or unload models');
   const system = readString(body['system']) ?? '';
   const own: readonly ChatMessage[] = system === '' ? [] : [{ role: 'system', content: system }];
   const turn: readonly ChatMessage[] =
     suffix === '' ? [{ role: 'user', content: withImages(prompt, pictures, 'images') }] : fillIn(prompt, suffix);
-  if (suffix !== '' && pictures.length > 0) throw invalid('images', 'must not stand beside `suffix`');
+  if (suffix !== '' && pictures.length > 0) throw invalid('images', 'cannot be combined with `suffix`');
   return { messages: [...own, ...turn], places: [...own.map(() => 'system'), ...turn.map(() => 'prompt')] };
 }
 
@@ -196,7 +194,7 @@ interface OpenCall {
 function readMessages(body: OllamaBody): ReadMessages {
   const sent = readArray(body['messages']).map(readObject);
   if (sent.length === 0)
-    throw invalid('messages', 'must not be empty: models of this gateway are neither loaded nor unloaded by a request');
+    throw invalid('messages', 'must not be empty, since the gateway does not load or unload models');
   let open: OpenCall[] = [];
   const messages = sent.map((message, at): ChatMessage => {
     const place = `messages[${at}]`;
@@ -238,7 +236,7 @@ function takeCall(open: OpenCall[], message: JsonObject, place: string): string 
     open.find((call) => isSet(id) && call.id === id) ??
     open.find((call) => isSet(name) && call.name === name) ??
     open.find(() => !isSet(id) && !isSet(name));
-  if (!found) throw invalid(place, 'must be the result of a call in the `tool_calls` of the assistant before it');
+  if (!found) throw invalid(place, 'must match a call in `tool_calls` of the preceding assistant message');
   open.splice(open.indexOf(found), 1);
   return found.id;
 }

@@ -36,21 +36,26 @@ function addStoreRoutes(api: Pick<PluginApi, 'route'>, store: ResponseStore): vo
     return kept;
   };
   api.route({
-    ...{ method: 'GET', path, auth: ['key'], summary: 'A response of the caller that is kept' },
-    description: 'Whole, as it was given: a response that has ended is not streamed again.',
+    ...{ method: 'GET', path, auth: ['key'], summary: 'Get a stored response of the caller' },
+    description: 'Returns the whole response; stored responses are not streamed.',
     query: { type: 'object', properties: { stream: { type: 'string' } } },
     responses: { 200: { description: 'The response.', schema: RESPONSES_RESPONSE } },
     async handler(ctx) {
       if (new URLSearchParams(ctx.querystring).get('stream') === 'true')
-        throw new GatewayError('invalid_request', 'A kept response has ended and comes whole: leave `stream` out.', {
+        throw new GatewayError('invalid_request', 'A stored response cannot be streamed. Remove `stream`.', {
           param: 'stream',
         });
       ctx.body = (await find(ctx)).response;
     },
   });
   api.route({
-    ...{ method: 'GET', path: `${path}/input_items`, auth: ['key'], summary: 'What led to a response that is kept' },
-    description: 'With what came before it in the conversation. The newest first, unless `order` is `asc`.',
+    ...{
+      method: 'GET',
+      path: `${path}/input_items`,
+      auth: ['key'],
+      summary: 'List the input items of a stored response',
+    },
+    description: 'Includes earlier items of the conversation. Newest first; `order=asc` reverses the order.',
     query: ITEMS_QUERY,
     responses: { 200: { description: 'A page of items.', schema: ITEMS } },
     async handler(ctx) {
@@ -60,7 +65,7 @@ function addStoreRoutes(api: Pick<PluginApi, 'route'>, store: ResponseStore): vo
   });
   api.route({
     ...{ method: 'DELETE', path, auth: ['key'], summary: 'Delete a response of the caller' },
-    responses: { 200: { description: 'It is deleted.', schema: DELETED } },
+    responses: { 200: { description: 'Deleted.', schema: DELETED } },
     async handler(ctx) {
       const id = ctx.params['id'] ?? '';
       if (!(await store.remove(ctx.state.principal, id))) throw notFound();
@@ -68,14 +73,19 @@ function addStoreRoutes(api: Pick<PluginApi, 'route'>, store: ResponseStore): vo
     },
   });
   api.route({
-    ...{ method: 'POST', path: `${path}/cancel`, auth: ['key'], summary: 'Refused: no response here runs on its own' },
-    description: 'Responses with `background` are refused, and others end when their request is left.',
+    ...{
+      method: 'POST',
+      path: `${path}/cancel`,
+      auth: ['key'],
+      summary: 'Not supported: responses do not run in the background',
+    },
+    description: 'Responses with `background` are rejected. Others end when their request is closed.',
     responses: { 200: { description: 'Never.', schema: RESPONSES_RESPONSE } },
     async handler(ctx) {
       await find(ctx);
       throw new GatewayError(
         'invalid_request',
-        'This response was not made with `background: true`, so it cannot be cancelled. To end one that runs, close its request.',
+        'Only responses with `background: true` can be cancelled. Close the request to stop this one.',
       );
     },
   });
@@ -90,10 +100,10 @@ const ITEMS_QUERY = Object.freeze({
     limit: {
       type: 'string',
       pattern: '^(?:[1-9]\\d?|100)$',
-      description: `1 to ${MAX_ITEMS}; ${DEFAULT_ITEMS} unless set.`,
+      description: `1 to ${MAX_ITEMS}. Default: ${DEFAULT_ITEMS}.`,
     },
-    order: { enum: ['asc', 'desc'], description: '`desc` unless set.' },
-    after: { type: 'string', maxLength: 128, description: 'The id of the last item of the page before.' },
+    order: { enum: ['asc', 'desc'], description: 'Default: `desc`.' },
+    after: { type: 'string', maxLength: 128, description: 'Id of the last item of the previous page.' },
   },
 });
 
@@ -108,7 +118,9 @@ function pageOfItems(kept: KeptResponse, { limit, order, after }: Readonly<Recor
   const all = order === 'asc' ? items : items.toReversed();
   const start = after === undefined ? 0 : all.findIndex(({ id }) => id === after) + 1;
   if (after !== undefined && start === 0)
-    throw new GatewayError('invalid_request', '`after` is not the id of an item of this response.', { param: 'after' });
+    throw new GatewayError('invalid_request', '`after` must be the id of an item of this response.', {
+      param: 'after',
+    });
   const data = all.slice(start, start + Number(limit ?? DEFAULT_ITEMS));
   return {
     ...{ object: 'list', data },
@@ -124,14 +136,11 @@ const DELETED = Object.freeze({
 });
 
 function notFound(): GatewayError {
-  return new GatewayError(
-    'not_found',
-    'No response with this id is kept for you. It may have been deleted, or be too old.',
-  );
+  return new GatewayError('not_found', 'Response not found. It was deleted, has expired or belongs to another user.');
 }
 
 const DESCRIPTION =
-  'A stream of server-sent events when `stream` is true. Tools that only OpenAI runs are left out for other providers and told in `x-tollgate-dropped`.';
+  'Returns server-sent events if `stream` is true. For other providers, tools that OpenAI runs are dropped and reported in `x-tollgate-dropped`.';
 
 function isCompact({ route }: Pick<DialectInput, 'route'>): boolean {
   return route.native === COMPACT;
@@ -164,15 +173,15 @@ const responses: DialectDefinition<ResponsesBody> = {
     { path: '/v1/responses', summary: 'Response; the model is `provider/model` or an alias', description: DESCRIPTION },
     {
       path: '/v1/responses/input_tokens',
-      summary: 'Count the tokens of a request for a response',
+      summary: 'Count the input tokens of a response',
       action: 'count',
       response: COUNT_RESPONSE,
     },
     {
       path: '/v1/responses/compact',
-      summary: 'Compact a conversation, to go on with what it comes to',
+      summary: 'Compact a conversation',
       description:
-        'By the vendor where it does that; elsewhere the model sums the conversation up. The items that come of it are the input of the next request.',
+        'The vendor compacts the conversation if it supports that; otherwise the model summarizes it. Use the returned items as the input of the next request.',
       native: COMPACT,
       request: COMPACT_REQUEST,
       response: COMPACT_RESPONSE,
@@ -202,7 +211,7 @@ export default definePlugin({
       websocket: {
         type: 'boolean',
         default: true,
-        description: 'Whether responses are sent on websockets too. Where it is off, clients are told to use POST.',
+        description: 'Enables responses on websockets. If disabled, clients get an error that names POST.',
       },
       models: modelNamesSchema('gpt-6-sol'),
     },

@@ -262,7 +262,7 @@ export class SocketSession {
       if (noRoom !== undefined) throw noRoom;
       this.#bad += 1;
       this.#refuse(toGatewayError(thrown));
-      if (this.#bad >= MAX_BAD) this.#socket.close(1008, 'too many messages that are no requests');
+      if (this.#bad >= MAX_BAD) this.#socket.close(1008, 'too many invalid messages');
     };
     const take = (message: unknown): Wanted | undefined => {
       if (!isObject(message)) throw new GatewayError('invalid_json', 'A message must be a JSON object.');
@@ -317,7 +317,9 @@ export class SocketSession {
 }
 
 function tooMany(): GatewayError {
-  return new GatewayError('rate_limited', 'A request waits on this websocket already.', { retryAfterMs: 1000 });
+  return new GatewayError('rate_limited', 'A request is already waiting on this websocket. Wait for its response.', {
+    retryAfterMs: 1000,
+  });
 }
 
 /** Size in bytes of a masked frame with this payload. Source: RFC 6455, section 5.2 */

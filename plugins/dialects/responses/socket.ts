@@ -140,9 +140,13 @@ function connect(memory?: ConnectionMemory): DialectConnection<ResponsesBody> {
   function prewarm(body: ResponsesBody): SocketRequest<ResponsesBody> {
     const waitMs = prewarmedAt + PREWARM_MS - performance.now();
     if (waitMs > 0)
-      throw new GatewayError('rate_limited', '`generate: false` may be sent once a second on a websocket.', {
-        retryAfterMs: waitMs,
-      });
+      throw new GatewayError(
+        'rate_limited',
+        'Too many requests with `generate: false`. Send at most one per second on a websocket.',
+        {
+          retryAfterMs: waitMs,
+        },
+      );
     const prewarmed = history.continue(body);
     prewarmedAt = performance.now();
     const id = `resp_${randomUUID().replaceAll('-', '')}`;
@@ -193,11 +197,11 @@ function connect(memory?: ConnectionMemory): DialectConnection<ResponsesBody> {
 function readCreate(message: JsonObject): ResponsesBody | undefined {
   const { type, event_id: _id, stream: _stream, generate: _generate, ...body } = message;
   if (type === 'response.processed') return undefined;
-  if (type !== 'response.create') throw refusal('type', 'A message here is a `response.create`.');
+  if (type !== 'response.create') throw refusal('type', '`type` must be `response.create`.');
   if (body['background'] === true)
-    throw refusal('background', 'Responses in the background are not kept here. Leave `background` out.');
+    throw refusal('background', 'Background responses are not supported. Remove `background`.');
   if (body['stream_id'] !== undefined)
-    throw refusal('stream_id', 'One response at a time is sent on a websocket. Leave `stream_id` out.');
+    throw refusal('stream_id', 'A websocket sends one response at a time. Remove `stream_id`.');
   const { model, input } = body;
   if (typeof model !== 'string') throw refusal('model', '`model` must be a string.');
   if (input !== undefined && input !== null && typeof input !== 'string' && !isItems(input))
@@ -222,7 +226,7 @@ function refusal(param: string, message: string): GatewayError {
 /** Error with the path in the client's message. */
 function errorOf(body: unknown, turn: Turn | undefined): object {
   const error = isObject(body) && isObject(body['error']) ? body['error'] : {};
-  const told = readString(error['message']) ?? 'The request was refused.';
+  const told = readString(error['message']) ?? 'The request was rejected.';
   const place = readString(error['param']);
   const param = place === undefined || !turn ? place : turn.place(place);
   const message = place === undefined || param === undefined ? told : told.replaceAll(place, param);

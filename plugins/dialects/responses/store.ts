@@ -63,7 +63,7 @@ export function createResponseStore(api: StoreApi, mode: StoreMode, retention: s
         await kept.add(body, response, id, { caller, target: responder?.() });
       } catch (err) {
         // The response is complete and paid for, so the caller gets it. The next request reports that it is not stored.
-        api.log.warn({ err }, 'a response could not be kept for requests that continue it');
+        api.log.warn({ err }, 'response could not be stored; it cannot be continued');
       }
     },
     get: kept.get,
@@ -87,7 +87,7 @@ function keptDocuments({ stores: { kept: documents }, log }: StoreApi, ttlMs: nu
       const { account } = caller;
       const kept: KeptResponse = { input: inputItems(body.input), response, ...(target && { target }) };
       if (!(await documents.set(account, responseKey(caller, id), kept, ttlMs)))
-        log.info({ account }, 'a response is too large to be kept for requests that continue it');
+        log.info({ account }, 'response is too large to store; it cannot be continued');
       else for (const item of outputOf(kept)) await documents.set(account, itemKey(caller, item['id']), item, ttlMs);
     },
     async remove(caller: Principal, id: string): Promise<boolean> {
@@ -143,7 +143,7 @@ function notFound(id: string, param: string): GatewayError {
   const shown = KEPT_ID.test(id) ? ` \`${id}\`` : '';
   return new GatewayError(
     'previous_response_not_found',
-    `Nothing${shown} is kept here that this request could continue. Send the whole conversation as \`input\`.`,
+    `Response${shown} not found: it does not exist or has expired. Send the whole conversation as \`input\`.`,
     { param },
   );
 }
@@ -151,7 +151,7 @@ function notFound(id: string, param: string): GatewayError {
 function storeIsOff(param: string): GatewayError {
   return new GatewayError(
     'invalid_request',
-    `\`${param}\` refers to an earlier response, and this gateway keeps none. Send the whole conversation as \`input\`, with \`store: false\`; an operator who wants them kept sets \`dialects: { responses: { store: short } }\`.`,
+    `\`${param}\` is not supported, since this gateway does not store responses. Send the whole conversation as \`input\`; operators can enable it with \`dialects: { responses: { store: short } }\`.`,
     { param },
   );
 }

@@ -102,8 +102,8 @@ export class Websockets {
   /** Closes idle websockets immediately, others after their response. */
   close(): void {
     for (const timer of this.#timers) clearInterval(timer);
-    const off = new GatewayError('upgrade_required', 'This path takes no websocket here; send the request with POST.');
-    for (const entry of this.#open) end(entry, 1012, 'websockets are off', off);
+    const off = new GatewayError('upgrade_required', 'Websockets are disabled. Send the request with POST.');
+    for (const entry of this.#open) end(entry, 1012, 'websockets are disabled', off);
     this.#acceptor?.close();
   }
 
@@ -111,15 +111,21 @@ export class Websockets {
     const { perKey, perUser, perProcess } = this.#limits;
     const retryAfterMs = 5000;
     if ([...this.#open].filter((entry) => entry.key === key).length >= perKey)
-      throw new GatewayError('rate_limited', `This key has ${perKey} websockets open, the most it may.`, {
+      throw new GatewayError('rate_limited', `Limit of ${perKey} websockets per key reached. Close one or reuse it.`, {
         retryAfterMs,
       });
     if ([...this.#open].filter((entry) => entry.upgrade.principal.userId === userId).length >= perUser)
-      throw new GatewayError('rate_limited', `This user has ${perUser} websockets open, the most one may.`, {
+      throw new GatewayError(
+        'rate_limited',
+        `Limit of ${perUser} websockets per user reached. Close one or reuse it.`,
+        {
+          retryAfterMs,
+        },
+      );
+    if (this.#open.size >= perProcess)
+      throw new GatewayError('overloaded', 'Websocket limit of the gateway reached. Try again later.', {
         retryAfterMs,
       });
-    if (this.#open.size >= perProcess)
-      throw new GatewayError('overloaded', 'The gateway has as many websockets as it takes.', { retryAfterMs });
   }
 
   #start(socket: WebSocket, upgrade: Upgrade, key: string): void {
@@ -188,7 +194,7 @@ export class Websockets {
       await entry.upgrade.recheck();
     } catch (thrown) {
       const error = toGatewayError(thrown);
-      if (error.code === 'upgrade_required') end(entry, 1012, 'websockets are off', error);
+      if (error.code === 'upgrade_required') end(entry, 1012, 'websockets are disabled', error);
       // An unavailable store does not invalidate the key.
       else if (error.status === 401 || error.status === 403) end(entry, 1008, error.code, error);
     }
@@ -216,5 +222,5 @@ function end(entry: Entry, code: number, reason: string, refusal: GatewayError):
 function endByAge(entry: Entry): void {
   const error = new GatewayError('invalid_request', 'websocket_connection_limit_reached: open a new websocket.');
   if (!entry.closing && entry.session.isIdle) entry.session.tell(error);
-  end(entry, 1000, 'as old as it may get', error);
+  end(entry, 1000, 'maximum age reached', error);
 }

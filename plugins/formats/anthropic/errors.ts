@@ -189,7 +189,7 @@ export function anthropicFailure(status: number, body: unknown, headers: Respons
   const retryAfterMs = readRetryAfter(headers);
   return {
     class: failureClass,
-    message: text ?? `The provider answered with status ${status}.`,
+    message: text ?? `The provider returned status ${status}.`,
     ...(retryAfterMs !== undefined && { retryAfterMs }),
   };
 }

@@ -38,7 +38,7 @@ import { anthropicUsage } from './usage.ts';
 export function anthropicResponse(body: unknown, call: CodecCall, isNative = false): ChatResponse {
   const message = readObject(body);
   if (message['type'] === 'error' || message['error']) throw new StreamFailure(anthropicFailure(200, body, {}));
-  if (!Array.isArray(message['content'])) throw failure('The provider sent a message without content.');
+  if (!Array.isArray(message['content'])) throw failure('The provider returned a message without content.');
   const content = readContent(message['content'], call.id);
   const reason = readString(message['stop_reason']) ?? 'end_turn';
   const called = content.tool_calls?.map((each) => each.function.arguments) ?? [];
@@ -382,7 +382,7 @@ class EventReader implements StreamDecoder {
       // Some proxies repeat the first event. A new message in the middle of a stream is an error, because output cannot
       // be retracted.
       if (id === this.#started && !this.#blocks.hasBegun) return [];
-      throw failure('The provider began a second answer in one stream.');
+      throw failure('The provider sent a second message in one stream.');
     }
     this.#started = id;
     this.#head = { ...this.#head, id, model: readString(message['model']) ?? this.#head.model };

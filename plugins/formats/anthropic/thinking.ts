@@ -30,7 +30,7 @@ export function isThinkingBlock({ type }: Pick<Block, 'type'>): boolean {
   return type === 'thinking' || type === 'redacted_thinking';
 }
 
-/** Reads a reasoning block of a client; without a signature its format is `none`. */
+/** Reads a reasoning block of a client; without a signature, the format `none` applies. */
 export function readThinking(block: Block): ReasoningDetail {
   const text = readString(block['thinking']) ?? '';
   const mark = markOf(block);

@@ -58,7 +58,7 @@ export function anthropicMessages(
   // The vendor requires a turn: without any, the system texts become a user turn.
   if (messages.length === 0 && system.length > 0)
     return { messages: [{ role: 'user', content: [...system, ...written] }] };
-  if (messages.length === 0) throw invalid('messages', 'holds no text, image or other content');
+  if (messages.length === 0) throw invalid('messages', 'must contain text, an image or other content');
   if (messages[0]?.role === 'assistant') messages.unshift({ role: 'user', content: [...textBlocks(OPENING)] });
   if (messages.at(-1)?.role === 'assistant') {
     if (prefill) trimPrefill(messages);
@@ -216,7 +216,7 @@ function fileBlock({ value, at }: Located<ContentPart>): Block {
     return documentOf({ type: 'text', media_type: 'text/plain', data });
   }
   const wanted = 'as a base64 data: URL of a PDF, a plain text or an image, or an https: URL as `file_id`';
-  throw invalid(`${at}.file`, `must hold \`file_data\` ${wanted}`);
+  throw invalid(`${at}.file`, `must contain \`file_data\` ${wanted}`);
 }
 
 const ANY_OBJECT: Schema = { type: 'object', properties: {} };
@@ -385,7 +385,8 @@ const MAX_OPTIONAL = 24;
  * for the model to read.
  */
 export function strictSchema(schema: Schema, depth = 0): Schema {
-  if (depth > MAX_DEPTH) throw new GatewayError('invalid_request', `A JSON Schema is nested over ${MAX_DEPTH} levels.`);
+  if (depth > MAX_DEPTH)
+    throw new GatewayError('invalid_request', `A JSON Schema is nested deeper than ${MAX_DEPTH} levels. Flatten it.`);
   const clean = (value: unknown): unknown => (isObject(value) ? strictSchema(value, depth + 1) : {});
   const cleanAll = (values: unknown): Schema =>
     Object.fromEntries(Object.entries(readObject(values)).map(([name, value]) => [name, clean(value)]));

@@ -255,7 +255,7 @@ export function betaHeader(
   if (denied !== undefined)
     throw new GatewayError(
       'invalid_request',
-      `The beta \`${denied}\` is denied by this gateway's configuration: leave it out of \`anthropic-beta\`.`,
+      `The beta \`${denied}\` is denied by this gateway's configuration. Remove it from \`anthropic-beta\`.`,
       { param: 'anthropic-beta' },
     );
   const missing = always.filter((name) => !names.includes(name));

@@ -131,7 +131,7 @@ function readFrame(frame: Buffer, headersOf: typeof readHeaders): SseEvent | und
   if (exceedsBounds(data))
     throw new GatewayError(
       'provider_invalid_response',
-      'The provider sent a stream event that holds more values than any needs, or is nested too deeply.',
+      'The provider sent a stream event with too many values or too much nesting.',
     );
   return { event, data };
 }

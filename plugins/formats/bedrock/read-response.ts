@@ -41,7 +41,7 @@ export function bedrockFailure(status: number, body: unknown, headers: ResponseH
   const { message, Message, __type: type, originalMessage } = readObject(body);
   const name = errorName(readString(type) ?? headers['x-amzn-errortype'] ?? '');
   const said = readString(message) ?? readString(Message) ?? readString(originalMessage);
-  const text = said ?? `The provider answered with status ${status}.`;
+  const text = said ?? `The provider returned status ${status}.`;
   const byText = CLASS_BY_TEXT.find(([words]) => words.test(text))?.[1];
   const known = Object.hasOwn(CLASS_BY_ERROR, name) ? CLASS_BY_ERROR[name] : undefined;
   const isValidation = name === 'validation' || (known === undefined && status === 400);
@@ -106,7 +106,7 @@ function readEnd(reason: string, isDelivered: boolean, called: readonly string[]
   const meaning = meaningOf(reason);
   if (meaning === undefined) return unmappedEnd(reason, isDelivered, called);
   if (typeof meaning === 'object') {
-    const message = `The model broke off its response (${reason.slice(0, 40)}).`;
+    const message = `The model stopped before the end of its response (${reason.slice(0, 40)}).`;
     throw new StreamFailure({ class: meaning.failure, message });
   }
   const finish = meaning === 'stop' && called.length > 0 ? 'tool_calls' : meaning;
@@ -129,7 +129,7 @@ export function converseResponse(body: unknown, call: CodecCall): ChatResponse {
   if (output === undefined && typeof message === 'string') throw new StreamFailure(bedrockFailure(200, body, {}));
   const content = readObject(readObject(output)['message'])['content'];
   const reason = readString(stopReason);
-  if (!Array.isArray(content) || reason === undefined) throw malformed('The provider answered without a message.');
+  if (!Array.isArray(content) || reason === undefined) throw malformed('The provider returned no message.');
   const texts: string[] = [];
   const thoughts: string[] = [];
   const details: ReasoningDetail[] = [];

@@ -179,7 +179,7 @@ function converseMessages(
   const instructions = system.flatMap(({ value }) => [...textBlocks(value.text), ...mark(value)]);
   // The vendor requires a user turn first.
   if (messages.length === 0 && instructions.length > 0) return { messages: [{ role: 'user', content: instructions }] };
-  if (messages.length === 0) throw invalid('messages', 'holds no text, image or other content');
+  if (messages.length === 0) throw invalid('messages', 'must contain text, an image or other content');
   if (messages[0]?.role === 'assistant') messages.unshift({ role: 'user', content: [...textBlocks(OPENING)] });
   messages.findLast(({ role }) => role === 'user')?.content.push(...textBlocks(instruction ?? ''));
   return { messages, ...(instructions.length > 0 && { system: instructions }) };
@@ -272,6 +272,6 @@ function partBlocks(part: Located<ContentPart>, names: { documents: number }): r
 
 function dataOf(url: string, at: string): { readonly mediaType: string; readonly data: string } {
   const inline = readDataUrl(url);
-  if (!inline) throw invalid(at, 'must be a base64 data: URL: this provider takes no addresses');
+  if (!inline) throw invalid(at, 'must be a base64 data: URL; this provider does not accept other URLs');
   return inline;
 }

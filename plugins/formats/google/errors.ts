@@ -62,7 +62,7 @@ export function geminiFailure(status: number, body: unknown, headers: ResponseHe
   const retryAfterMs = failureClass === 'rate_limit' ? retryHint(details, headers) : readRetryAfter(headers);
   return {
     class: failureClass,
-    message: text ?? `The provider answered with status ${code}.`,
+    message: text ?? `The provider returned status ${code}.`,
     ...(retryAfterMs !== undefined && { retryAfterMs }),
   };
 }

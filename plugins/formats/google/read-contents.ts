@@ -231,7 +231,7 @@ export function pairResponses(
   pair(() => true);
   return responses.map((found) => {
     const call = paired.get(found);
-    if (!call) throw invalid(found.at, 'is the response to no `functionCall` of the turn of the model before it');
+    if (!call) throw invalid(found.at, 'has no matching `functionCall` in the preceding turn of the model');
     return resultOf(call, found);
   });
 }

@@ -53,7 +53,7 @@ export const INTERACTION_REQUEST: Schema & { readonly $id: string } = Object.fre
   type: 'object',
   properties: {
     model: nullable('string', { minLength: 1, maxLength: 256 }),
-    agent: nullable('string', { maxLength: 256, description: 'Refused: an agent of Google’s.' }),
+    agent: nullable('string', { maxLength: 256, description: 'Rejected: agents that Google runs are not supported.' }),
     input: { type: ['string', 'array', 'object', 'null'], items: step, maxItems: MAX_MESSAGES },
     previous_interaction_id: nullable('string', { maxLength: 256 }),
     system_instruction: text,
@@ -93,14 +93,14 @@ export const INTERACTION_REQUEST: Schema & { readonly $id: string } = Object.fre
 
 /** Unsupported fields with the alternative for each. */
 const REFUSED: Readonly<Record<string, string>> = Object.freeze({
-  agent: 'is an agent that Google runs, and this gateway runs models: name a `model`',
-  agent_config: 'is for agents that Google runs, and this gateway runs models: leave it out',
-  background: 'would need somewhere to run without its request: leave it out, and stream',
-  cached_content: 'lies in the operator’s account, which all callers would share: send the content itself',
+  agent: 'is an agent that Google runs, which is not supported; use `model`',
+  agent_config: 'is for agents that Google runs, which are not supported; remove it',
+  background: 'is not supported, since the gateway does not run requests in the background; remove it and stream',
+  cached_content: 'is stored in the operator’s account, which all callers share; send the content itself',
   continuation_token:
-    'continues what this gateway has not begun: send `previous_interaction_id`, or all steps as `input`',
-  environment: 'is a machine that Google runs: leave it out',
-  webhook_config: 'would have addresses called that nobody has allowed: leave it out, and wait for the response',
+    'refers to an interaction outside this gateway; send `previous_interaction_id`, or all steps as `input`',
+  environment: 'is a machine that Google runs, which is not supported; remove it',
+  webhook_config: 'is not supported, since webhooks could call any address; remove it and wait for the response',
 });
 
 const READ: ReadonlySet<string> = new Set([
@@ -269,7 +269,7 @@ function contentsOf(input: unknown, reading: Reading): readonly Content[] {
     last.parts.push(part);
   };
   for (const placed of placedSteps(input)) addStep(placed, add, reading, contents);
-  if (contents.length === 0) throw invalid('input', 'must hold text or another content');
+  if (contents.length === 0) throw invalid('input', 'must contain text or other content');
   return contents;
 }
 
@@ -345,14 +345,14 @@ function partOf(content: JsonObject, at: string): GeminiPart {
     return { inlineData: { mimeType, data } };
   }
   if (typeof uri !== 'string' || uri === '')
-    throw invalid(`${at}.data`, 'must be the data in base64, or `uri` its address');
+    throw invalid(`${at}.data`, 'must be the data in base64, or `uri` must be its address');
   const part = {
     fileData: { fileUri: uri, mimeType: mimeType ?? `${type === 'document' ? 'application' : String(type)}/*` },
   };
   if (isReference(part))
     throw invalid(
       `${at}.uri`,
-      'lies in the operator’s account, which all callers would share: send the content as `data`',
+      'is stored in the operator’s account, which all callers share; send the content as `data`',
     );
   return part;
 }
@@ -364,7 +364,7 @@ function toolsOf({ tools, generation_config: config }: InteractionBody, reading:
     if (type !== 'function')
       throw invalid(
         `tools[${index}]`,
-        'is run by Google with the operator’s account, and here only in a request of `models/{model}:generateContent`',
+        'is a tool that Google runs; it is supported only by `models/{model}:generateContent`',
       );
     if (typeof name !== 'string' || name === '') throw invalid(`tools[${index}].name`, 'must name the function');
     reading.places.push([`tools[0].functionDeclarations[${index}]`, `tools[${index}]`]);
@@ -405,7 +405,7 @@ function formatOf(body: InteractionBody, reading: Reading): JsonObject {
   reading.places.push(['generationConfig.response', 'response_format'], ['response_format', 'response_format']);
   const wanted = Array.isArray(modalities) ? modalities.map((each) => String(each).toLowerCase()) : [];
   const other = wanted.find((each) => each !== 'text' && each !== 'image');
-  if (other !== undefined) throw invalid('response_modalities', 'may hold `text` and `image` here');
+  if (other !== undefined) throw invalid('response_modalities', 'may contain only `text` and `image`');
   let type = readString(mime);
   let schema: unknown;
   for (const each of Array.isArray(format) ? format : [format]) {
@@ -413,7 +413,7 @@ function formatOf(body: InteractionBody, reading: Reading): JsonObject {
     const { type: kind, mime_type: own, schema: given } = each;
     if (kind === 'image') wanted.push('image');
     else if (kind === 'audio' || kind === 'video')
-      throw invalid('response_format', 'may ask for texts and images here');
+      throw invalid('response_format', 'may request only texts and images');
     else if (kind === 'text' && (given !== undefined || own !== undefined || Object.keys(each).length === 1)) {
       type = readString(own) ?? (isObject(given) ? 'application/json' : type);
       schema = given ?? schema;
@@ -433,6 +433,6 @@ function formatOf(body: InteractionBody, reading: Reading): JsonObject {
 function tierOf({ service_tier: tier }: InteractionBody): JsonObject {
   if (typeof tier !== 'string') return {};
   if (tier === 'deferred')
-    throw invalid('service_tier', 'must not be `deferred`: nothing here runs without its request');
+    throw invalid('service_tier', 'must not be `deferred`; the gateway does not run requests in the background');
   return { service_tier: Object.hasOwn(TIERS, tier) ? TIERS[tier] : tier };
 }

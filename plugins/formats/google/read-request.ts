@@ -51,7 +51,7 @@ export function readGemini(input: DialectInput<GeminiBody>): DialectRequest {
   if (body !== input.body) checkModel(body, at, model);
   const system = readSystem(body, at, reading);
   const messages = [...system, ...readContents(body['contents'], `${at}contents`, system.length, reading)];
-  if (messages.length === 0) throw invalid(`${at}contents`, 'must hold text or another part');
+  if (messages.length === 0) throw invalid(`${at}contents`, 'must contain text or another part');
   const { fields, rest } = readConfig(body, at, reading);
   const toolChoice = readToolConfig(body, at, reading);
   const request: ChatRequest = {
@@ -79,11 +79,11 @@ function requestOf({ body, route }: DialectInput<GeminiBody>): { readonly body: 
   checkSpelling(body, [name, ...KNOWN], '');
   const wrapped = fieldOf(body, name);
   if (!isObject(wrapped)) {
-    if (fieldOf(body, 'contents') === undefined) throw invalid('contents', 'is required, or `generateContentRequest`');
+    if (fieldOf(body, 'contents') === undefined) throw invalid('contents', 'or `generateContentRequest` is required');
     return { body, at: '' };
   }
   if (fieldOf(body, 'contents') !== undefined)
-    throw invalid('contents', 'must not stand beside `generateContentRequest`');
+    throw invalid('contents', 'cannot be combined with `generateContentRequest`');
   return { body: wrapped, at: `${nameIn(body, name)}.` };
 }
 
@@ -95,7 +95,7 @@ export function modelOf(name: string): string {
 function checkModel(body: GeminiBody, at: string, model: string): void {
   const inside = readString(body['model']);
   if (inside !== undefined && modelOf(inside) !== model)
-    throw invalid(`${at}model`, 'must be the model of the path, or be left out');
+    throw invalid(`${at}model`, 'must be the model in the path; correct or remove it');
 }
 
 function readSystem(body: GeminiBody, at: string, reading: Reading): readonly ChatMessage[] {
@@ -347,7 +347,7 @@ const NAMES: ReadonlyMap<string, string> = new Map(
 
 /** Converts `parameters` or `responseSchema` (`type: "OBJECT"`, `nullable`, counts as text) to JSON Schema. */
 export function jsonSchemaOf(schema: JsonObject, at: string, depth = 0): Schema {
-  if (depth > MAX_DEPTH) throw invalid(at, `must not be nested over ${MAX_DEPTH} levels`);
+  if (depth > MAX_DEPTH) throw invalid(at, `must not be nested deeper than ${MAX_DEPTH} levels`);
   const inner = (value: unknown): unknown => (isObject(value) ? jsonSchemaOf(value, at, depth + 1) : value);
   const type = readType(schema);
   const fields = Object.entries(schema).flatMap(([written, value]): (readonly [string, unknown])[] => {

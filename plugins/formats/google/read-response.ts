@@ -29,7 +29,7 @@ export function geminiResponse(body: unknown, call: CodecCall): ChatResponse {
   if (response['error']) throw new StreamFailure(geminiFailure(200, response, {}));
   const candidates = readArray(response['candidates']).map(readObject);
   if (candidates.length === 0 && !isBlocked(response)) {
-    throw new StreamFailure({ class: 'upstream_error', message: 'The provider answered without a candidate.' });
+    throw new StreamFailure({ class: 'upstream_error', message: 'The provider returned no candidate.' });
   }
   const usage = geminiUsage(response);
   const isDelivered = (): boolean => candidates.some((candidate) => partsOf(candidate).some(isWritten));
@@ -388,7 +388,7 @@ export function createPartialCalls(): PartialCalls {
     if (!open) return undefined;
     const { head, signature, args, isBroken } = open;
     open = undefined;
-    if (isBroken) throw broken('broke off a function call amid its arguments');
+    if (isBroken) throw broken('ended a function call in the middle of its arguments');
     return { called: { ...head, args }, signature };
   };
 
@@ -399,7 +399,7 @@ export function createPartialCalls(): PartialCalls {
       if (!open && !goesOn && pieces === undefined)
         return readString(called['name']) ? { called, signature } : undefined;
       if (open && readString(called['name']) && called['name'] !== open.head['name'])
-        throw broken('began a function call within another');
+        throw broken('started a function call inside another');
       open ??= { head: called, signature: undefined, args: { ...readArgs(called) }, isBroken: false };
       open.signature = signature ?? open.signature;
       for (const piece of readArray(pieces)) open.isBroken = addPiece(open.args, piece);
@@ -417,7 +417,7 @@ function readArgs({ args }: JsonObject): JsonObject {
 /** Adds one piece to the arguments; returns true if its text continues. */
 function addPiece(args: JsonObject, piece: unknown): boolean {
   const path = isObject(piece) ? readPath(readString(piece['jsonPath'])) : undefined;
-  if (!isObject(piece) || !path) throw broken('sent arguments of a function call that cannot be put together');
+  if (!isObject(piece) || !path) throw broken('sent invalid partial arguments of a function call');
   const { stringValue, numberValue, boolValue, willContinue } = piece;
   const value = stringValue ?? numberValue ?? boolValue ?? ('nullValue' in piece ? null : '');
   putAt(args, path, value);
@@ -467,7 +467,7 @@ function readAt(holder: JsonObject | unknown[], step: Step | undefined): unknown
 function writeAt(holder: JsonObject | unknown[], step: Step | undefined, value: unknown): void {
   if (Array.isArray(holder) && typeof step === 'number') holder[step] = value;
   else if (!Array.isArray(holder) && typeof step === 'string') holder[step] = value;
-  else throw broken('sent arguments of a function call that cannot be put together');
+  else throw broken('sent invalid partial arguments of a function call');
 }
 
 function broken(what: string): StreamFailure {

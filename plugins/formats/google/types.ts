@@ -115,8 +115,8 @@ export function checkSpelling(object: JsonObject, known: readonly string[], at: 
     const name = known.find((each) => written === each || written === snakeOf(each)) ?? names.get(plain(written));
     if (name === undefined || written === name) continue;
     const param = at === '' ? written : `${at}.${written}`;
-    if (written !== snakeOf(name)) throw invalid(param, `must be written \`${name}\``);
-    if (isSet(object[name]) && isSet(object[written])) throw invalid(param, `must not stand beside \`${name}\``);
+    if (written !== snakeOf(name)) throw invalid(param, `must be spelled \`${name}\``);
+    if (isSet(object[name]) && isSet(object[written])) throw invalid(param, `cannot be combined with \`${name}\``);
   }
 }
 

@@ -56,7 +56,7 @@ export function geminiContents(
   if (asUser && contents[0]?.role === 'user' && !contents[0].parts[0]?.functionResponse) {
     contents[0] = { role: 'user', parts: [...system, ...contents[0].parts] };
   } else if (asUser) contents.unshift({ role: 'user', parts: system });
-  if (contents.length === 0) throw invalid('messages', 'holds no text, image or other content');
+  if (contents.length === 0) throw invalid('messages', 'must contain text, an image or other content');
   if (contents[0]?.role === 'model') contents.unshift({ role: 'user', parts: [{ text: OPENING }] });
   if (contents.at(-1)?.role === 'model') contents.push({ role: 'user', parts: [{ text: CLOSING }] });
   return { contents, ...(!asUser && system.length > 0 && { systemInstruction: { parts: system } }) };
@@ -269,7 +269,7 @@ function opaqueParts({ value: part, at }: Located<ContentPart>, { references }: 
   const file = readObject(value['fileData'] ?? value['file_data']);
   const uri = file['fileUri'] ?? file['file_uri'];
   if (!references && uri !== undefined && UPLOADED.test(String(uri))) {
-    throw invalid(at, 'names a file of the operator’s account; the option `cachedContent` of the provider allows that');
+    throw invalid(at, 'names a file of the operator’s account, which requires the provider option `cachedContent`');
   }
   return [value];
 }
@@ -299,7 +299,7 @@ function urlPart(url: string, at: string): GeminiPart {
 
 function inlinePart(mediaType: string, data: string, at: string): GeminiPart {
   if (!/^[a-z]+\/[\w.+-]+$/.test(mediaType))
-    throw invalid(at, 'must name its media type, as `data:image/png;base64,…`');
+    throw invalid(at, 'must have a media type, such as `data:image/png;base64,…`');
   return { inlineData: { mimeType: mediaType === 'image/jpg' ? 'image/jpeg' : mediaType, data } };
 }
 
@@ -309,7 +309,7 @@ function audioPart({ value, at }: Located<ContentPart>): GeminiPart {
   const data = isObject(audio) ? audio['data'] : undefined;
   if (typeof data !== 'string' || data === '') throw invalid(`${at}.input_audio.data`, 'must be base64');
   const mimeType = typeof format === 'string' && Object.hasOwn(AUDIO_TYPE, format) ? AUDIO_TYPE[format] : undefined;
-  if (!mimeType) throw invalid(`${at}.input_audio.format`, `must be ${Object.keys(AUDIO_TYPE).join(', ')}`);
+  if (!mimeType) throw invalid(`${at}.input_audio.format`, `must be one of ${Object.keys(AUDIO_TYPE).join(', ')}`);
   return { inlineData: { mimeType, data } };
 }
 
@@ -317,7 +317,7 @@ function filePart({ value, at }: Located<ContentPart>): GeminiPart {
   const file = value['file'];
   const data = isObject(file) ? (file['file_data'] ?? file['file_url'] ?? file['file_id']) : undefined;
   if (typeof data !== 'string' || !/^(data|https):/i.test(data)) {
-    throw invalid(`${at}.file`, 'must hold `file_data` as a base64 data: URL, or an https: URL as `file_url`');
+    throw invalid(`${at}.file`, 'must contain `file_data` as a base64 data: URL, or an https: URL as `file_url`');
   }
   return urlPart(data, `${at}.file.file_data`);
 }

@@ -169,7 +169,7 @@ function compact(fields: JsonObject): JsonObject {
 
 function readStops(stop: ChatRequest['stop']): readonly string[] {
   const stops = (typeof stop === 'string' ? [stop] : (stop ?? [])).filter((text) => text !== '');
-  if (stops.length > MAX_STOPS) throw invalid('stop', `must hold at most ${MAX_STOPS} texts for this provider`);
+  if (stops.length > MAX_STOPS) throw invalid('stop', `must have at most ${MAX_STOPS} texts for this provider`);
   return stops;
 }
 
@@ -184,7 +184,7 @@ function readSafety(input: ChatRequest): readonly JsonObject[] {
 function readModalities(input: ChatRequest): JsonObject {
   const modalities = readArray(input['modalities']);
   const unknown = modalities.find((modality) => modality !== 'text' && modality !== 'image');
-  if (unknown !== undefined) throw invalid('modalities', 'may hold `text` and `image` for this provider');
+  if (unknown !== undefined) throw invalid('modalities', 'may contain only `text` and `image` for this provider');
   return modalities.includes('image')
     ? { responseModalities: modalities.map((name) => String(name).toUpperCase()) }
     : {};
@@ -360,7 +360,7 @@ function withoutOpaque(input: ChatRequest, dropped: string[]): ChatRequest {
   if (!tools.some(isOpaque)) return input;
   for (const [at, tool] of tools.entries())
     if (isOpaque(tool) && tool['dialect'] === 'gemini')
-      throw invalid(`tools[${at}]`, 'is a tool that Gemini runs itself: it goes there in Gemini’s own format only');
+      throw invalid(`tools[${at}]`, 'is a tool that Gemini runs; it is supported only in Gemini’s own format');
   tellDropped(dropped, 'tools');
   const { tools: _, tool_choice: choice, ...rest } = input;
   const functions = (input.tools ?? []).filter((tool) => !isOpaque(tool));
@@ -389,7 +389,9 @@ const MAX_DEPTH = 64;
 /** Converts a schema to Gemini's subset. Names of dropped constraints are added to `dropped` after `prefix`. */
 export function geminiSchema(schema: Schema, prefix: string, dropped: string[], depth = 0): Schema {
   if (depth > MAX_DEPTH) {
-    throw new GatewayError('invalid_request', `The schema is nested over ${MAX_DEPTH} levels.`, { param: prefix });
+    throw new GatewayError('invalid_request', `The schema is nested deeper than ${MAX_DEPTH} levels. Flatten it.`, {
+      param: prefix,
+    });
   }
   const clean = (value: unknown): unknown => (isObject(value) ? geminiSchema(value, prefix, dropped, depth + 1) : {});
   const cleanAll = (values: unknown): Schema =>

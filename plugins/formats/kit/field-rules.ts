@@ -22,7 +22,7 @@ export function applyFieldRules(input: object, table: FieldTable, vendor: string
     if (rule && isNeutral(rule, value)) continue;
     if (rule?.rule === 'refused') {
       const why = rule.note ? `: ${rule.note}` : '.';
-      throw new GatewayError('invalid_request', `${vendor} does not have \`${field}\`${why}`, { param: field });
+      throw new GatewayError('invalid_request', `${vendor} does not support \`${field}\`${why}`, { param: field });
     }
     const left = rule ? rule.rule === 'dropped' : table.unknown === 'dropped';
     if (left) tellDropped(dropped, field);

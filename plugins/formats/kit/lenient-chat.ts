@@ -192,7 +192,7 @@ function withoutNulls<T>(value: T): T {
 
 /** Field rules for the old form at every vendor. */
 export const LEGACY_FUNCTIONS: FieldRules = Object.freeze({
-  functions: { rule: 'emulated', note: 'Become `tools`; the response has `function_call`, as the old form has it.' },
+  functions: { rule: 'emulated', note: 'Become `tools`; the response has `function_call`, as in the deprecated form.' },
   function_call: { rule: 'emulated', note: 'Becomes `tool_choice`.' },
 });
 
@@ -250,7 +250,7 @@ function readCalls(messages: readonly ChatMessage[]): readonly ChatMessage[] {
     if (message.role === 'function') {
       const at = open.findLastIndex(({ name }) => name === message.name);
       const [call] = at < 0 ? [] : open.splice(at, 1);
-      if (!call) throw invalid(`messages[${index}]`, 'is the result of no `function_call` before it');
+      if (!call) throw invalid(`messages[${index}]`, 'has no matching `function_call` before it');
       return { role: 'tool', tool_call_id: call.id, content: message.content ?? '' };
     }
     if (!isObject(function_call) || message.role !== 'assistant' || message.tool_calls) return message;

@@ -50,13 +50,13 @@ export function readTools(input: ChatRequest): readonly FunctionTool[] {
   return tools.map((source: unknown, index) => {
     const at = `tools[${index}]`;
     if (!isObject(source) || source['type'] !== 'function' || !isObject(source['function'])) {
-      throw invalid(`${at}.type`, 'must be `function`: this provider takes no other kind of tool');
+      throw invalid(`${at}.type`, 'must be `function`; this provider supports no other tools');
     }
     const { name, description, parameters, strict } = source['function'];
     if (typeof name !== 'string' || !TOOL_NAME.test(name)) {
       throw invalid(`${at}.function.name`, 'must be 1 to 64 letters, digits, underscores or dashes');
     }
-    if (seen.has(name) || name === ANSWER_TOOL) throw invalid(`${at}.function.name`, 'is taken by another tool');
+    if (seen.has(name) || name === ANSWER_TOOL) throw invalid(`${at}.function.name`, 'is used by another tool');
     seen.add(name);
     if (parameters !== undefined && parameters !== null && !isObject(parameters)) {
       throw invalid(`${at}.function.parameters`, 'must be a JSON Schema');
@@ -81,7 +81,10 @@ export function readToolChoice(input: ChatRequest, tools: readonly FunctionTool[
   const { mode, names } = readNamedChoice(choice);
   const unknown = names.find((name) => !tools.some((tool) => tool.name === name));
   if (names.length === 0 || unknown !== undefined) {
-    throw invalid('tool_choice', unknown ? `names \`${unknown}\`, which is not in \`tools\`` : 'is not a known choice');
+    throw invalid(
+      'tool_choice',
+      unknown ? `names \`${unknown}\`, which is not in \`tools\`` : 'must be auto, none, required or a named tool',
+    );
   }
   return { mode, only: names };
 }

@@ -16,7 +16,7 @@ export interface TurnOrder {
    * `none`: all move.
    */
   readonly systemMessages: 'anywhere' | 'first' | 'none';
-  /** `user-or-tool`: adds a final user turn if there is none, except where the model continues the assistant's turn. */
+  /** `user-or-tool`: adds a final user turn if it is missing, except where the model continues the assistant's turn. */
   readonly lastRole: 'any' | 'user-or-tool';
   /** Joins adjacent turns of one role, and separates a tool result from the user turn after it. */
   readonly alternate: boolean;
@@ -49,23 +49,23 @@ export function templateOrder(model: string): TurnOrder {
 const SYSTEM_MESSAGES: Schema = Object.freeze({
   enum: ['anywhere', 'first', 'none'],
   description:
-    'Where the model accepts system messages. `first` joins leading ones and moves later ones into user turns, `none` moves all.',
+    'Accepted places of system messages. `first` joins leading ones and moves later ones into user turns; `none` moves all into user turns.',
 });
 
 const RULES = Object.freeze({
   systemMessages: SYSTEM_MESSAGES,
   lastRole: {
     enum: ['any', 'user-or-tool'],
-    description: 'Which role may come last. `user-or-tool` adds a user turn after an assistant’s turn.',
+    description: 'Accepted role of the last message. `user-or-tool` adds a user turn after an assistant turn.',
   },
   alternate: {
     type: 'boolean',
-    description: 'Joins neighbours of one role, for chat templates that demand alternating roles.',
+    description: 'Joins consecutive messages of one role, for chat templates that require alternating roles.',
   },
 } satisfies Readonly<Record<string, Schema>>);
 
 const DESCRIPTION =
-  'The order of turns that the models accept. Callers are told in `x-tollgate-dropped` what was moved. Default: that of the vendor.';
+  'Order of turns that the models accept. Moved messages are reported in `x-tollgate-dropped`. Default: the vendor’s order.';
 
 function optionOf(rules: Readonly<Record<string, Schema>>) {
   return Object.freeze({
@@ -77,7 +77,7 @@ function optionOf(rules: Readonly<Record<string, Schema>>) {
         ...rules,
         models: {
           type: 'object',
-          description: 'Other rules for some models, by the beginning of the name, or `*`. The longest one wins.',
+          description: 'Other rules for some models, by prefix of the name, or `*`. The longest match wins.',
           additionalProperties: { type: 'object', additionalProperties: false, properties: rules },
         },
       },
@@ -213,7 +213,7 @@ function placeSystemMessages(
 function joinSystem(head: readonly Slot[]): Slot {
   const speaking = head.filter(({ message: { content } }) => content && content.length > 0);
   const [first = head[0], ...others] = speaking;
-  if (!first) throw new TypeError('there is no message to join');
+  if (!first) throw new TypeError('no message to join');
   return others.reduce(joinSlots, first);
 }
 

@@ -51,7 +51,7 @@ export function readConversation(messages: readonly ChatMessage[]): Conversation
     if (message.role === 'system' || message.role === 'developer') system.push(...parts.map(asSystemText));
     else if (message.role === 'user') turns.push({ kind: 'user', parts, message });
     else if (message.role === 'tool') {
-      throw invalid(at, 'is a tool result that answers no `tool_calls` of the assistant message before it');
+      throw invalid(at, 'is a tool result without a matching entry in `tool_calls` of the preceding assistant message');
     } else {
       const calls = readCalls(message, at);
       turns.push({ kind: 'assistant', parts: [...parts, ...refusalOf(message, parts, at)], calls, message });
@@ -92,7 +92,7 @@ function readCalls(message: ChatMessage, at: string): readonly CalledTool[] {
     const { id } = source;
     const { name, arguments: text } = called;
     if (typeof id !== 'string' || id === '') throw invalid(`${path}.id`, 'must be a string');
-    if (seen.has(id)) throw invalid(`${path}.id`, 'is the id of another call in the same message');
+    if (seen.has(id)) throw invalid(`${path}.id`, 'repeats the id of another call in the same message');
     seen.add(id);
     if (typeof name !== 'string' || name === '') throw invalid(`${path}.function.name`, 'must be a string');
     return { id, name, arguments: argumentText(text), source, at: path };
@@ -122,13 +122,13 @@ function pairResults(
     const message = messages[index];
     const at = `messages[${index}]`;
     const call = called.get(message?.tool_call_id ?? '');
-    if (!message || !call) throw invalid(`${at}.tool_call_id`, 'names no call of the assistant message before it');
-    if (byId.has(call.id)) throw invalid(`${at}.tool_call_id`, 'answers a call that has its result already');
+    if (!message || !call) throw invalid(`${at}.tool_call_id`, 'matches no call of the preceding assistant message');
+    if (byId.has(call.id)) throw invalid(`${at}.tool_call_id`, 'repeats the result of a call');
     byId.set(call.id, { call, parts: readParts(message.content, `${at}.content`), message });
   }
   return calls.map((call) => {
     const result = byId.get(call.id);
-    if (!result) throw invalid(`${call.at}.id`, 'has no result: a `tool` message for every call must follow it');
+    if (!result) throw invalid(`${call.at}.id`, 'has no result; add a `tool` message for every call after it');
     return result;
   });
 }

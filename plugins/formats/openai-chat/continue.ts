@@ -28,7 +28,7 @@ export const CONTINUE_OPTION = Object.freeze({
   continues: {
     enum: Object.keys(WAYS_TO_CONTINUE),
     description:
-      'How its models go on with a begun answer, for aliases with `resume`: when it is the `last_message`; when that has `prefix: true`; or when the request says `continue_final_message`, as vLLM has it. Not for models that repeat what was begun. None goes on unless set.',
+      'How models resume a partial response, for aliases with `resume`: as the `last_message`, with `prefix: true` in it, or with `continue_final_message` in the request (vLLM). Do not set it for models that repeat the partial text. Default: models do not resume.',
   },
 } satisfies Readonly<Record<string, Schema>>);
 

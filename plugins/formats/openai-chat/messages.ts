@@ -223,13 +223,13 @@ function isMedia(type: unknown): type is (typeof MEDIA_PARTS)[number] {
 export function fitTools(request: ChatRequest): ChatRequest {
   const tools = readArray(request.tools).map(readObject);
   const custom = tools.findIndex(({ type }) => type === 'custom');
-  if (custom >= 0) throw invalid(`tools[${custom}].type`, 'must be function: this provider has no custom tools');
+  if (custom >= 0) throw invalid(`tools[${custom}].type`, 'must be function; this provider has no custom tools');
   const { type, allowed_tools: given } = readObject(request.tool_choice);
   if (type !== 'allowed_tools') return request;
   const { mode, tools: named } = readObject(given);
   const names = new Set(readArray(named).map((tool) => nameOf(readObject(tool))));
   const allowed = (request.tools ?? []).filter((tool) => names.has(nameOf(readObject(tool))));
-  if (allowed.length === 0) throw invalid('tool_choice.allowed_tools.tools', 'must name tools of `tools`');
+  if (allowed.length === 0) throw invalid('tool_choice.allowed_tools.tools', 'must name tools that are in `tools`');
   const choice = mode === 'required' ? 'required' : 'auto';
   return { ...request, tools: allowed, tool_choice: choice };
 }
@@ -267,7 +267,7 @@ function mapPart(part: ContentPart, at: string, rules: MessageRules, left: Set<s
   if (isMedia(part.type) && !rules.media.includes(part.type))
     throw invalid(
       `${at}.type`,
-      `must not be ${part.type}: this provider takes no ${part.type.replace(/^input_|_url$/g, '')}`,
+      `must not be ${part.type}; this provider does not support ${part.type.replace(/^input_|_url$/g, '')}`,
     );
   const { cache_control: mark, ...rest } = part;
   const marked = rules.cacheMarks && isObject(mark) ? { cache_control: mark } : {};
@@ -314,14 +314,14 @@ function mapDocument(
   const url = readString(file['file_url']) ?? readString(file['file_data']);
   if (url === undefined) {
     if (ids && readString(file['file_id'])) return { type: 'file', file };
-    throw invalid(`${at}.file`, 'must hold `file_data`, a data URL, for this provider');
+    throw invalid(`${at}.file`, 'must contain `file_data`, a data URL, for this provider');
   }
   if (/^https:\/\//i.test(url)) {
     if (urls) return write(rules, filename ?? lastOf(url), url);
-    throw invalid(`${at}.file`, 'is an address: this provider takes documents as data URLs only');
+    throw invalid(`${at}.file`, 'must be a data URL; this provider does not accept other URLs of documents');
   }
   const [, type] = /^data:([^;,]*)/i.exec(url) ?? [];
-  if (type === undefined) throw invalid(`${at}.file`, 'must hold a data URL, or an https: URL');
+  if (type === undefined) throw invalid(`${at}.file`, 'must contain a data URL or an https: URL');
   const mediaType = type.trim().toLowerCase() || 'text/plain';
   if (mediaType.startsWith('image/')) return { type: 'image_url', image_url: { url } };
   if (!data.includes(mediaType) && TEXTUAL.test(mediaType)) {
@@ -329,7 +329,7 @@ function mapDocument(
   }
   if (data.includes('*') || data.includes(mediaType))
     return write(rules, filename ?? NAMES[mediaType] ?? 'document', url);
-  throw invalid(`${at}.file`, `is a document of the type ${mediaType.slice(0, 80)}, which this provider does not have`);
+  throw invalid(`${at}.file`, `is a document of type ${mediaType.slice(0, 80)}, which this provider does not support`);
 }
 
 function write({ part }: FileRules, filename: string, url: string): ContentPart {

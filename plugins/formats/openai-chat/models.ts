@@ -51,7 +51,7 @@ function effort(value: unknown, { model }: ChatRequest): Emulation {
 const LENGTH: CompatibleRules = {
   max_tokens: rename('max_completion_tokens'),
   prompt_cache_options: PRICED_CACHE,
-  reasoning_effort: emulate('the nearest effort that the model takes', effort),
+  reasoning_effort: emulate('nearest effort that the model supports', effort),
 };
 const NO_PENALTIES: CompatibleRules = {
   frequency_penalty: drop(undefined, 0),
@@ -70,21 +70,21 @@ const NO_SAMPLING: CompatibleRules = {
 const RESPONSES: CompatibleRules = {
   ...NO_SAMPLING,
   ...RESPONSES_API,
-  reasoning_effort: emulate('as `reasoning.effort`: the nearest effort that the model takes', effort),
+  reasoning_effort: emulate('as `reasoning.effort`: nearest effort that the model supports', effort),
 };
 
 /** Rules for an unknown model. */
 const NARROWEST: CompatibleRules = {
   ...NO_SAMPLING,
-  n: refuse('nobody here knows whether the model gives more than one response', 1),
-  prediction: drop('it would only save time'),
-  prompt_cache_options: drop('it would only save time'),
-  prompt_cache_retention: drop('it would only save time'),
+  n: refuse('it is unknown whether the model returns more than one response', 1),
+  prediction: drop('it affects latency only'),
+  prompt_cache_options: drop('it affects latency only'),
+  prompt_cache_retention: drop('it affects latency only'),
   stop: drop(),
   verbosity: drop(undefined, 'medium'),
 };
 
-const NO_TOOLS = emulate('the vendor’s own search in their place: deep research calls no functions', () => ({
+const NO_TOOLS = emulate('replaced by the vendor’s own search, since deep research does not call functions', () => ({
   dropped: true,
 }));
 
@@ -125,7 +125,7 @@ export const OPENAI_MODELS: readonly Variant[] = Object.freeze([
     fields: { ...RESPONSES, tools: NO_TOOLS, tool_choice: NO_TOOLS, parallel_tool_calls: NO_TOOLS },
   },
   {
-    when: 'models that only the Responses API has: `*-codex`, `*-pro`, `gpt-5.6-cyber`, `gpt-daybreak-*`',
+    when: 'models available only by the Responses API: `*-codex`, `*-pro`, `gpt-5.6-cyber`, `gpt-daybreak-*`',
     wire: 'responses',
     models: ONLY_RESPONSES,
     example: { model: 'gpt-5.3-codex' },
@@ -133,7 +133,7 @@ export const OPENAI_MODELS: readonly Variant[] = Object.freeze([
     fields: RESPONSES,
   },
   {
-    when: '`gpt-5.4` and later with function tools, but for the next row, and `gpt-6` and later with `reasoning_effort: "max"`, by the Responses API',
+    when: '`gpt-5.4` and later with function tools, except for the next row, and `gpt-6` and later with `reasoning_effort: "max"`, by the Responses API',
     wire: 'responses',
     models: TOOLS_WITHOUT_REASONING,
     applies: needsResponses,
@@ -142,7 +142,7 @@ export const OPENAI_MODELS: readonly Variant[] = Object.freeze([
     fields: RESPONSES,
   },
   {
-    when: 'these with `reasoning_effort: "none"` where the model takes that, or with `n` and without an effort: chat completions have function tools without reasoning',
+    when: 'the same with `reasoning_effort: "none"` if the model supports it, or with `n` and no effort: chat completions support function tools without reasoning',
     models: TOOLS_WITHOUT_REASONING,
     applies: hasTools,
     example: { model: 'gpt-5.6-sol', reasoning_effort: 'none', tools: [NOW] },
@@ -192,13 +192,13 @@ export const OPENAI_MODELS: readonly Variant[] = Object.freeze([
     fields: { reasoning_effort: drop(undefined, 'none') },
   },
   {
-    when: 'later models of the families `gpt-*` and `o*` than this gateway knows: the narrowest request',
+    when: 'unknown newer models of the families `gpt-*` and `o*`: a restricted request',
     models: LATER,
     example: { model: 'gpt-9-new' },
     fields: NARROWEST,
   },
   {
-    when: 'any other model, and deployments whose model nobody said',
+    when: 'any other model, and deployments without a configured model',
     example: { model: 'a-new-model' },
     fields: { ...NARROWEST, reasoning_effort: drop(undefined, 'none') },
   },

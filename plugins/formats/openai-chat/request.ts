@@ -174,8 +174,8 @@ export function onceAModel<T>(work: (model: string) => T): (model: string) => T 
 /** Rule for the mark that caches a whole request at the vendor. */
 export function cacheRule(cacheMarks: boolean): CompatibleRule {
   const note = cacheMarks
-    ? 'here and in messages and tools: at most four marks, none of `1h` after one of five minutes'
-    : 'its cache takes no marks';
+    ? 'at the top level, in messages and in tools: at most four marks, and no `1h` mark after a five-minute mark'
+    : 'its cache does not support marks';
   return { rule: cacheMarks ? 'passed' : 'dropped', note };
 }
 
@@ -274,7 +274,7 @@ export function refusal(field: string, note?: string): GatewayError {
   const reason = note ? ` (${note})` : '';
   return new GatewayError(
     'invalid_request',
-    `This provider does not support \`${field}\`${reason}. Leave the field out, or choose a provider that has it.`,
+    `This provider does not support \`${field}\`${reason}. Remove the field or use another provider.`,
     { param: field },
   );
 }

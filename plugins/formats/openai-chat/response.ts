@@ -37,7 +37,10 @@ export function readResponse(body: unknown, call: CodecCall, differences: Differ
   const failure = failureIn(body, differences.errors);
   if (failure) throw new StreamFailure(failure);
   if (!isObject(body) || !Array.isArray(body['choices'])) {
-    throw new StreamFailure({ class: 'upstream_error', message: 'The provider answered without `choices`.' });
+    throw new StreamFailure({
+      class: 'upstream_error',
+      message: 'The provider returned a response without `choices`.',
+    });
   }
   const choices: ChatChoice[] = [];
   const sent = body['choices'].filter(isObject);
@@ -149,7 +152,7 @@ export function mapFinishReason(
   const own = finishReasons && Object.hasOwn(finishReasons, key) ? finishReasons[key] : undefined;
   const meaning = own ?? (Object.hasOwn(FINISH_REASON, key) ? FINISH_REASON[key] : undefined);
   if (typeof meaning === 'object') {
-    const message = `The model broke off its response (${key.slice(0, 40)}).`;
+    const message = `The model stopped before the end of its response (${key.slice(0, 40)}).`;
     throw new StreamFailure({ class: meaning.failure, message });
   }
   return meaning === 'stop' && calledTools && !keepsStop ? 'tool_calls' : meaning;

@@ -42,7 +42,7 @@ export function mapped(table: Readonly<Record<string, unknown>>): (value: unknow
 
 /** A longer cache lifetime would be charged at an unknown price. */
 export const PRICED_CACHE: CompatibleRule = emulate(
-  'without a `ttl` other than `30m`: no other price is published',
+  'only with the `ttl` `30m`: other prices are not published',
   (value) => ({ body: { prompt_cache_options: pricedCache(value) }, dropped: pricedCache(value) !== value }),
 );
 
@@ -52,10 +52,10 @@ export const OPENAI_ONLY: CompatibleRules = Object.freeze({
   metadata: drop(),
   modalities: refuse('text only', ['text']),
   moderation: drop(),
-  prediction: drop('it would only save time'),
-  prompt_cache_key: drop('it would only save time'),
-  prompt_cache_options: drop('it would only save time'),
-  prompt_cache_retention: drop('it would only save time'),
+  prediction: drop('it affects latency only'),
+  prompt_cache_key: drop('it affects latency only'),
+  prompt_cache_options: drop('it affects latency only'),
+  prompt_cache_retention: drop('it affects latency only'),
   safety_identifier: drop(),
   service_tier: drop(undefined, 'auto', 'default'),
   store: drop(undefined, false),
@@ -65,7 +65,7 @@ export const OPENAI_ONLY: CompatibleRules = Object.freeze({
 
 /** Sends `store: false`, whatever the caller sent. */
 export const KEEP_NOTHING: CompatibleRule = emulate(
-  'always `false`, unless the option `store` lets callers decide',
+  'always `false`; the option `store` lets callers choose',
   (value) => ({ body: { store: false }, dropped: value !== false }),
 );
 
@@ -85,7 +85,12 @@ export const CHAT_EFFECTS: ProviderEffects = Object.freeze({
   service_tier: [{ does: 'price', note: 'only tiers with a known price are sent' }],
   store: [{ does: 'stores', values: /^true$/ }],
   tools: [
-    { does: 'tool', at: '[].type', values: VENDORS_TOOL, note: 'every tool but functions and others that callers run' },
+    {
+      does: 'tool',
+      at: '[].type',
+      values: VENDORS_TOOL,
+      note: 'every tool except functions and others that callers run',
+    },
     { does: 'tool', at: '[].tools.[].type', values: VENDORS_TOOL, note: 'the same within a namespace' },
     { does: 'tool', name: 'shell', at: '[].environment.type', values: /^(?!local$)/ },
   ],
@@ -127,7 +132,7 @@ export const RELAY_EFFECTS: ProviderEffects = Object.freeze({
     { does: 'tool', name: 'preset', note: 'tools, models and texts of the operator’s account' },
     { does: 'model', name: '*' },
   ],
-  provider: [{ does: 'residency', note: 'who serves the model, and whether it may keep what is sent' }],
+  provider: [{ does: 'residency', note: 'provider of the model, and data retention' }],
 });
 
 /**
@@ -149,7 +154,7 @@ export const OTHERS_EFFECTS: ProviderEffects = Object.freeze({
     [
       ...['background', 'cachedContent', 'cached_content', 'container', 'conversation', 'deferred'],
       ...['previous_response_id', 'thread', 'user_profile_id', 'workspace_id'],
-    ].map((field) => [field, [{ does: 'stores' as const, note: 'what is kept in the operator’s account' }]]),
+    ].map((field) => [field, [{ does: 'stores' as const, note: 'data stored in the operator’s account' }]]),
   ),
   agent_id: [{ does: 'model', name: '*', note: 'an agent of the operator’s account' }],
   ...Object.fromEntries(
@@ -168,7 +173,7 @@ export const OTHERS_EFFECTS: ProviderEffects = Object.freeze({
   safety_model: [{ does: 'model' }],
 });
 
-const OUTPUT_TOKENS = rename('max_output_tokens', `${MIN_OUTPUT_TOKENS} at least`, (value) =>
+const OUTPUT_TOKENS = rename('max_output_tokens', `at least ${MIN_OUTPUT_TOKENS}`, (value) =>
   typeof value === 'number' ? Math.max(value, MIN_OUTPUT_TOKENS) : value,
 );
 
@@ -184,8 +189,8 @@ export const RESPONSES_API: CompatibleRules = Object.freeze({
   max_completion_tokens: OUTPUT_TOKENS,
   max_tokens: OUTPUT_TOKENS,
   modalities: refuse('the Responses API has text only', ['text']),
-  n: refuse('the Responses API, by which the request has to go, gives one response', 1),
-  prediction: drop('it would only save time'),
+  n: refuse('the Responses API, which the request needs, returns one response', 1),
+  prediction: drop('it affects latency only'),
   presence_penalty: drop('the Responses API has none', 0),
   response_format: emulate('as `text.format`', (value) => ({ body: { response_format: value } })),
   seed: drop('the Responses API has none'),
@@ -193,7 +198,7 @@ export const RESPONSES_API: CompatibleRules = Object.freeze({
   store: emulate('always `false`', (value) => ({ dropped: value !== false })),
   top_logprobs: drop(),
   verbosity: emulate('as `text.verbosity`', (value) => ({ body: { verbosity: value } })),
-  web_search_options: refuse('the search of chat completions belongs to other models'),
+  web_search_options: refuse('only other models have the search of chat completions'),
 });
 
 /**

@@ -93,7 +93,7 @@ export function sinceCompaction(items: readonly Item[]): readonly Item[] {
 export function foreignCompaction(param: string): GatewayError {
   return new GatewayError(
     'invalid_request',
-    `\`${param}\` was compacted by another provider, or for another account, and nobody else can read it. Send it to the model that compacted it, or send the conversation itself.`,
+    `\`${param}\` was compacted by another provider or for another account and cannot be read. Send it to the model that compacted it, or send the conversation itself.`,
     { param },
   );
 }
@@ -116,7 +116,7 @@ export function createCompaction({ emit, itemId }: BlockSetting): Output {
       if (finish !== 'stop' || text.trim() === '')
         throw new GatewayError(
           'invalid_request',
-          'The model wrote no whole summary of the conversation, so it was not compacted. Go on with the conversation as it is, send less of it, or choose another model.',
+          'The conversation was not compacted, since the model did not complete the summary. Continue without compaction, send less of it, or use another model.',
           { param: 'input' },
         );
       item = {

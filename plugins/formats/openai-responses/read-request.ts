@@ -43,7 +43,7 @@ export function readResponsesRequest({ body: sent }: DialectInput<ResponsesBody>
   if (body['background'] === true)
     throw new GatewayError(
       'invalid_request',
-      'Responses in the background are not kept here. Leave `background` out, and stream.',
+      'Background responses are not supported. Remove `background` and stream.',
       {
         param: 'background',
       },
@@ -51,9 +51,13 @@ export function readResponsesRequest({ body: sent }: DialectInput<ResponsesBody>
   const findings: Findings = { needs: referencesOf(body), dropped: new Set() };
   const { messages, places } = readMessages(body, findings);
   if (messages.length === (compacts ? 1 : 0))
-    throw new GatewayError('invalid_request', '`input` holds nothing that a model could respond to.', {
-      param: 'input',
-    });
+    throw new GatewayError(
+      'invalid_request',
+      '`input` must contain a message or another item that a model can respond to.',
+      {
+        param: 'input',
+      },
+    );
   const table = readToolTable(sent);
   const { choice, needs } = readToolChoice(body, table);
   for (const type of table.hosted) if (PLAIN_NAME.test(type)) findings.dropped.add(`tools.${type}`);

@@ -54,8 +54,8 @@ const NOT_ENDED: ReadonlySet<unknown> = new Set(['queued', 'in_progress', 'cance
 export function readResponse(body: unknown, call: CodecCall, rules: ReadingRules): ChatResponse {
   const response = readObject(body);
   if (isObject(response['error']) || response['status'] === 'failed') throw new StreamFailure(rules.classify(body));
-  if (!Array.isArray(response['output'])) throw malformed('The provider answered without `output`.');
-  if (NOT_ENDED.has(response['status'])) throw malformed('The provider answered with a response that has not ended.');
+  if (!Array.isArray(response['output'])) throw malformed('The provider returned a response without `output`.');
+  if (NOT_ENDED.has(response['status'])) throw malformed('The provider returned an unfinished response.');
   const read: Read = { order: [], details: [], calls: [], annotations: [], text: undefined, refusal: undefined };
   for (const item of response['output']) if (isObject(item)) readItem(item, read, rules);
   const { order, details, calls, annotations, text, refusal } = read;

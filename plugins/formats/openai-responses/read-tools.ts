@@ -98,7 +98,7 @@ function addOwn(
   if (draft.callers.has(full))
     throw new GatewayError(
       'invalid_request',
-      `\`${at}.name\` makes two tools that are called \`${full}\`. Rename one of them.`,
+      `\`${at}.name\` gives two tools the name \`${full}\`. Rename one of them.`,
       {
         param: `${at}.name`,
       },

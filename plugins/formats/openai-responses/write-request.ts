@@ -196,7 +196,7 @@ function orderOf({ order }: ChatMessage, parts: number, calls: number, details: 
 }
 
 /**
- * Creates a reasoning item from its details. Without encrypted content there is none: the vendor would look for an
+ * Creates a reasoning item from its details. Without encrypted content, no item is created: the vendor would look for an
  * item that it was asked not to store. It has no id for the same reason.
  */
 function reasoningItem(details: readonly ReasoningDetail[]): Item | undefined {

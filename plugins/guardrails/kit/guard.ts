@@ -11,7 +11,7 @@ export const SIDES = Object.freeze({
   uniqueItems: true,
   items: { enum: ['request', 'response'] },
   default: ['request', 'response'],
-  description: 'What is looked at: what callers send (`request`), what models write (`response`).',
+  description: 'Checked direction: text from callers (`request`) or from models (`response`).',
 } as const);
 
 /** Text transform of a guardrail for a call; undefined skips this side. */
@@ -42,7 +42,7 @@ export function refuseRealtime(api: PluginApi, looks: (call: Call) => boolean = 
       if (!looks(call)) return undefined;
       throw new GatewayError(
         'permission_denied',
-        `The policy "${api.instance}" of this gateway looks at what is said, and cannot on a realtime websocket. Use /v1/chat/completions.`,
+        `The policy "${api.instance}" of this gateway cannot check a realtime websocket. Use /v1/chat/completions.`,
         { refusedBy: api.instance },
       );
     },
@@ -56,7 +56,7 @@ export function refuseRealtime(api: PluginApi, looks: (call: Call) => boolean = 
 export function refuseBatches(
   api: PluginApi,
   looks: (call: Call) => boolean = () => true,
-  why = 'looks at responses, and those of a batch do not come by it',
+  why = 'cannot check the responses of a batch',
 ): void {
   api.hook('prepare', {
     operations: ['batches'],
@@ -75,8 +75,8 @@ export function refuseBatches(
 export function refusal(instance: string, what: string, { side, path }: TextPlace): GatewayError {
   const message =
     side === 'request'
-      ? `The policy "${instance}" of this gateway does not let this request pass: it has ${what}. Leave that out and send it again.`
-      : `The policy "${instance}" of this gateway does not let the response pass: it has ${what}.`;
+      ? `The policy "${instance}" of this gateway rejected this request: it contains ${what}. Remove it and try again.`
+      : `The policy "${instance}" of this gateway rejected the response: it contains ${what}.`;
   return new GatewayError('content_filtered', message, {
     refusedBy: `${instance}: ${what}`,
     ...(side === 'request' && path !== '' && { param: path }),

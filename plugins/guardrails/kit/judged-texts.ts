@@ -94,7 +94,7 @@ export function judgeTexts(
     if (texts.reduce((sum, { text }) => sum + text.length, 0) > maxSize)
       throw new GatewayError(
         'request_too_large',
-        `The policy "${api.instance}" of this gateway checks at most ${maxSize} characters of a ${side}.`,
+        `The ${side} exceeds the limit of ${maxSize} characters of the policy "${api.instance}" of this gateway.`,
         { refusedBy: api.instance },
       );
     const verdict = await judge(call, side, texts, isLast);

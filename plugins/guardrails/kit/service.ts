@@ -6,13 +6,13 @@ export const SERVICE = Object.freeze({
     type: 'object',
     additionalProperties: { type: 'string', secret: true },
     default: {},
-    description: 'Headers that go with them, such as `authorization`.',
+    description: 'Additional request headers, such as `authorization`.',
   },
   maxSize: {
     type: ['string', 'integer'],
     format: 'size',
     default: '1mb',
-    description: 'The most text of a request or response that is sent; more is refused.',
+    description: 'Maximum text of a request or response; longer ones are rejected.',
   },
 } as const);
 
@@ -40,8 +40,8 @@ export async function requestVerdict<T>(
   } catch (cause) {
     if (isGatewayError(cause)) throw cause;
     const reason = cause instanceof Error ? cause.message : String(cause);
-    api.log.warn({ call: call.id, reason }, 'the service of a guardrail gave no verdict');
-    const message = `The service of the policy "${api.instance}" of this gateway gives no verdict, without which nothing passes. Try again.`;
+    api.log.warn({ call: call.id, reason }, 'the service of a guardrail returned no verdict');
+    const message = `The service of the policy "${api.instance}" of this gateway returned no verdict, so the call was rejected. Try again.`;
     throw new GatewayError('provider_unavailable', message, { refusedBy: api.instance });
   }
 }

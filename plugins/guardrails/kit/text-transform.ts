@@ -115,7 +115,7 @@ function checkName(name: string, path: string, change: Change): void {
 function nameRefusal(path: string): GatewayError {
   return new GatewayError(
     'content_filtered',
-    `A policy of this gateway does not let this request pass: the name at \`${path.slice(0, 200)}\` has something that it would replace, and a name cannot be replaced. Rename it and send it again.`,
+    `A policy of this gateway rejected this request: the name at \`${path.slice(0, 200)}\` contains text to replace, and names cannot be replaced. Rename it and try again.`,
     { param: path.slice(0, 200) },
   );
 }

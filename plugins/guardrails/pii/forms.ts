@@ -7,9 +7,9 @@ export const KINDS = Object.freeze({
   email: 'an e-mail address',
   phone: 'a telephone number',
   iban: 'an IBAN',
-  card: 'the number of a payment card',
+  card: 'a payment card number',
   ip: 'an IP address',
-  national_id: 'a national identifier of a person',
+  national_id: 'a national identifier',
   secret: 'a key, token or password',
 } as const);
 

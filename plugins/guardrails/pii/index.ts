@@ -43,8 +43,8 @@ const refuseSides = (action: string, sides: readonly string[]): void => {
   if (action !== 'token' || sides.includes('request')) return;
   throw new OptionError(
     '/sides',
-    'has no "request", in which `action: token` puts tokens',
-    'Add "request", or choose `action: mask` or `block`.',
+    'needs "request" for `action: token`',
+    'Add "request", or use `action: mask` or `block`.',
   );
 };
 
@@ -61,7 +61,7 @@ export default definePlugin({
       action: {
         enum: ['mask', 'block', 'token'],
         description:
-          'What becomes of it: `mask` writes its kind (`[EMAIL]`), `block` refuses the call, `token` sends the model `[EMAIL_1]` and puts it back in the response.',
+          'Action on a match: `mask` replaces it with its kind (`[EMAIL]`), `block` rejects the call, `token` sends `[EMAIL_1]` to the model and restores the text in the response.',
       },
       kinds: {
         type: 'array',
@@ -69,14 +69,14 @@ export default definePlugin({
         uniqueItems: true,
         items: { enum: [...KIND_NAMES] },
         default: [...KIND_NAMES],
-        description: 'What is looked for.',
+        description: 'Kinds of data to find.',
       },
       allow: {
         type: 'array',
         maxItems: 1000,
         items: { type: 'string', minLength: 1 },
         default: [],
-        description: 'Texts that are left alone; one that begins with `@` stands for all e-mail addresses of a domain.',
+        description: 'Allowed texts. An entry that begins with `@` allows all e-mail addresses of a domain.',
       },
       sides: SIDES,
     },

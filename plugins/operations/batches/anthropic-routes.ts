@@ -28,7 +28,7 @@ const CREATE: Schema = {
         additionalProperties: false,
         properties: {
           custom_id: { type: 'string', pattern: '^[a-zA-Z0-9_-]{1,64}$' },
-          params: { type: 'object', description: 'What `POST /v1/messages` takes.' },
+          params: { type: 'object', description: 'Body of `POST /v1/messages`.' },
         },
       },
     },
@@ -61,10 +61,10 @@ export function addAnthropicRoutes(api: PluginApi, parts: BatchParts): void {
 
 function addBeginRoute(api: PluginApi, { begin, maxBytes }: BatchParts): void {
   api.route({
-    ...{ method: 'POST', path: PATH, auth: ['key'], summary: 'Begin a batch of messages', isIdempotent: true },
+    ...{ method: 'POST', path: PATH, auth: ['key'], summary: 'Create a batch of messages', isIdempotent: true },
     ...{ body: CREATE, maxBodyBytes: maxBytes },
     description:
-      'Each of its requests is held to what a message by itself is. The most that they may come to, at the price of batches, is reserved until the batch ends; requests that fail cost nothing.',
+      'Each request is checked like a single message. The maximum cost, at batch prices, is reserved until the batch ends. Failed requests are free.',
     responses: { 200: { description: 'The batch.', schema: BATCH } },
     async handler(context) {
       const ctx = context as RouteContext;
@@ -94,10 +94,10 @@ function addReadRoutes(api: PluginApi, { records, settler }: BatchParts): void {
       method: 'GET',
       path: PATH,
       auth: ['key'],
-      summary: 'The batches of messages of the caller',
+      summary: 'List the caller’s batches of messages',
       query: PAGE_QUERY,
     },
-    description: 'Each as it was when it was looked at last; one that is asked for by its id is looked at anew.',
+    description: 'Returns the last known status; GET by id refreshes it.',
     responses: {
       200: { description: 'A page of batches.', schema: { type: 'object', required: ['data', 'has_more'] } },
     },
@@ -112,7 +112,7 @@ function addReadRoutes(api: PluginApi, { records, settler }: BatchParts): void {
     },
   });
   api.route({
-    ...{ method: 'GET', path: `${PATH}/:id`, auth: ['key'], summary: 'A batch of messages of the caller' },
+    ...{ method: 'GET', path: `${PATH}/:id`, auth: ['key'], summary: 'Get a batch of messages of the caller' },
     responses: { 200: { description: 'The batch.', schema: BATCH } },
     async handler(context) {
       const ctx = context as RouteContext;
@@ -120,13 +120,13 @@ function addReadRoutes(api: PluginApi, { records, settler }: BatchParts): void {
     },
   });
   api.route({
-    ...{ method: 'GET', path: `${PATH}/:id/results`, auth: ['key'], summary: 'What came of a batch of messages' },
-    responses: { 200: { description: 'A result a line.', contentType: 'application/x-jsonl' } },
+    ...{ method: 'GET', path: `${PATH}/:id/results`, auth: ['key'], summary: 'Get the results of a batch of messages' },
+    responses: { 200: { description: 'One result per line.', contentType: 'application/x-jsonl' } },
     async handler(context) {
       const ctx = context as RouteContext;
       const record = await settler.refresh(await findBatch(records, ctx, 'anthropic'));
       if (record.held !== undefined || resultsOf(record) === undefined)
-        throw new GatewayError('invalid_request', 'This batch has no results yet, or none at all.');
+        throw new GatewayError('invalid_request', 'This batch has no results yet. Get the batch to see its status.');
       const path = WIRES.anthropic.results({ ...record.batch, id: record.vendor }) ?? '';
       const response = await settler.send(record.provider, { method: 'GET', path }, ctx.state.signal);
       ctx.type = 'application/x-jsonl';
@@ -139,7 +139,7 @@ function addReadRoutes(api: PluginApi, { records, settler }: BatchParts): void {
 function addEndRoutes(api: PluginApi, { records, settler }: BatchParts): void {
   api.route({
     ...{ method: 'POST', path: `${PATH}/:id/cancel`, auth: ['key'], summary: 'Cancel a batch of messages' },
-    description: 'What was responded to by then is charged, and can be read.',
+    description: 'Finished requests are charged, and their results can be read.',
     responses: { 200: { description: 'The batch.', schema: BATCH } },
     async handler(context) {
       const ctx = context as RouteContext;
@@ -150,14 +150,14 @@ function addEndRoutes(api: PluginApi, { records, settler }: BatchParts): void {
     },
   });
   api.route({
-    ...{ method: 'DELETE', path: `${PATH}/:id`, auth: ['key'], summary: 'Delete a batch of messages that has ended' },
-    description: 'Here and at the provider.',
-    responses: { 200: { description: 'It is deleted.', schema: { type: 'object', required: ['id', 'type'] } } },
+    ...{ method: 'DELETE', path: `${PATH}/:id`, auth: ['key'], summary: 'Delete an ended batch of messages' },
+    description: 'Deletes it in the gateway and at the provider.',
+    responses: { 200: { description: 'Deleted.', schema: { type: 'object', required: ['id', 'type'] } } },
     async handler(context) {
       const ctx = context as RouteContext;
       const record = await settler.refresh(await findBatch(records, ctx, 'anthropic'));
       if (record.held !== undefined)
-        throw new GatewayError('invalid_request', 'This batch has not ended. Cancel it, and delete it then.');
+        throw new GatewayError('invalid_request', 'This batch has not ended. Cancel it first, then delete it.');
       const path = WIRES.anthropic.path(record.vendor);
       await settler.send(record.provider, { method: 'DELETE', path }).catch(passNotFound);
       await records.batches.remove(record);

@@ -92,7 +92,7 @@ async function sendOnce(work: Attempt<'batches'>, ticket: Ticket | undefined): P
   if (!ticket || ticket.maybeSent)
     throw new GatewayError(
       'provider_unavailable',
-      'The provider broke off; whether the batch has begun there is not known. List your batches before you try again.',
+      'The connection to the provider was interrupted, so the batch may exist there. List your batches before you try again.',
     );
   let batch: unknown;
   try {
@@ -104,7 +104,7 @@ async function sendOnce(work: Attempt<'batches'>, ticket: Ticket | undefined): P
   }
   ticket.maybeSent = true;
   meter({ units: {}, cost: 0 });
-  if (!isObject(batch)) throw new GatewayError('provider_invalid_response', 'The provider answered with no batch.');
+  if (!isObject(batch)) throw new GatewayError('provider_invalid_response', 'The provider returned no batch.');
   vendorId(WIRES[work.offer.wire].idOf(batch));
   const budgets = heldOf(call)?.budgets.map(({ id, until }) => ({ id, ...(until !== undefined && { until }) }));
   return { batch, callId: call.id, facts: plannedFacts(call, work.target), ...(budgets && { budgets }) };
@@ -147,7 +147,9 @@ async function keep(
     const path = wireOf(record.checked.dialect).cancel(record.vendor);
     await settler
       .send(record.provider, { method: 'POST', path })
-      .catch((err: unknown) => log.error({ err }, 'a batch that could not be kept could not be cancelled'));
+      .catch((err: unknown) =>
+        log.error({ err }, 'a batch could neither be stored nor cancelled at the provider; cancel it there'),
+      );
     throw error;
   }
 }

@@ -58,10 +58,9 @@ export class Checker {
   async add({ customId, body, place }: Line): Promise<object> {
     this.#count += 1;
     if (this.#count % AT_ONCE === 0) await setImmediate();
-    if (this.#count > MAX_REQUESTS)
-      throw wrong(place, `is more than the ${MAX_REQUESTS} requests that a batch may have`);
+    if (this.#count > MAX_REQUESTS) throw wrong(place, `exceeds the limit of ${MAX_REQUESTS} requests per batch`);
     const key = hash(customId);
-    if (Object.hasOwn(this.#held, key)) throw wrong(place, 'has the `custom_id` of an earlier one');
+    if (Object.hasOwn(this.#held, key)) throw wrong(place, 'repeats the `custom_id` of an earlier request');
     try {
       return await this.#draft(key, body, place);
     } catch (error) {
@@ -86,14 +85,14 @@ export class Checker {
     const offer = offers.get(provider);
     const path = offer?.paths[this.#dialect];
     if (!offer || path === undefined || !request.path.replace(/\?.*/, '').endsWith(path))
-      throw wrong(place, 'needs the Responses API at the provider: write it, and the batch, for `/v1/responses`');
+      throw wrong(place, 'needs the Responses API at the provider; use `/v1/responses` for the request and the batch');
     const first = this.#first;
     this.#first ??= { provider, model, requested };
     if (first && (first.provider !== provider || first.model !== model))
-      throw wrong(place, 'names another model than the first one: a batch has one model');
+      throw wrong(place, 'has another model than the first request; a batch has one model');
     const body = request.body as Readonly<Record<string, unknown>>;
     if (!USUAL_TIERS.has(String(body['service_tier'] ?? body['serviceTier'] ?? 'auto').toLowerCase()))
-      throw wrong(place, 'asks for a `service_tier`, and a batch has a price of its own: leave it out');
+      throw wrong(place, 'has a `service_tier`, which batches do not support; remove it');
     if (!first) {
       this.#price = batchPrice(
         this.#api.models.catalog.priceOf(target, this.#api.models.catalog.find(provider, model)),
@@ -111,7 +110,7 @@ export class Checker {
 
   /** Summary of all requests. Throws if there are none. */
   get checked(): Checked {
-    if (!this.#first) throw new GatewayError('invalid_request', 'A batch has at least one request.');
+    if (!this.#first) throw new GatewayError('invalid_request', 'A batch must have at least one request.');
     return {
       ...this.#first,
       ...{ dialect: this.#dialect, requests: this.#count, cost: this.#cost, held: this.#held },

@@ -43,7 +43,7 @@ const REQUESTS: Schema = {
         required: ['request'],
         additionalProperties: false,
         properties: {
-          request: { type: 'object', description: 'What `models/{model}:generateContent` takes.' },
+          request: { type: 'object', description: 'Body of `models/{model}:generateContent`.' },
           metadata: METADATA,
         },
       },
@@ -69,7 +69,10 @@ const CREATE: Schema = {
         model: { type: 'string', maxLength: 256 },
         ...both('displayName', 'display_name', { type: 'string', maxLength: 256 }),
         ...both('inputConfig', 'input_config', INPUT),
-        priority: { type: ['string', 'integer'], description: 'Left out and told: all callers share what it acts on.' },
+        priority: {
+          type: ['string', 'integer'],
+          description: 'Dropped and reported, since all callers share what it acts on.',
+        },
       },
     },
   },
@@ -104,18 +107,18 @@ export function addGoogleRoutes(api: PluginApi, parts: BatchParts): void {
 
 /** Files of requests would have to be stored here until a batch names their model: Google returns no uploaded file. */
 const NO_FILES =
-  'Files of Google’s Files API lie in the operator’s account, which all callers share. Send the requests themselves as `inputConfig.requests`; those that are too many for one batch in several.';
+  'Google’s Files API is not supported, since all callers share the operator’s account. Send the requests as `inputConfig.requests`, in several batches if there are too many.';
 
 /** Returns an error with the alternative to file uploads by Google's clients. */
 function addUploadRoute(api: PluginApi, version: string): void {
   const path = `/upload/${version}/files`;
   api.route({
-    ...{ method: 'POST', path, auth: ['key'], summary: 'Not served; the error says what is' },
+    ...{ method: 'POST', path, auth: ['key'], summary: 'Not supported; the error names the alternative' },
     description: NO_FILES,
     responses: { 404: NO_FILES },
     errorNote: () => NO_FILES,
     handler() {
-      throw new GatewayError('not_found', `There is no ${path}.`);
+      throw new GatewayError('not_found', `${path} is not supported.`);
     },
   });
 }
@@ -124,12 +127,12 @@ function addBeginRoute(api: PluginApi, { begin, maxBytes }: BatchParts, version:
   api.route({
     ...{ method: 'POST', path: `/${version}/models/*model\\:batchGenerateContent`, auth: ['key'], isIdempotent: true },
     ...{
-      summary: 'Begin a batch in Gemini’s format',
+      summary: 'Create a batch in Gemini’s format',
       body: CREATE,
       maxBodyBytes: Math.min(maxBytes, MAX_INLINE_BYTES),
     },
     description:
-      'Each of its requests is held to what one by itself is. The most that they may come to, at the price of batches, is reserved until the batch ends; requests that fail cost nothing.',
+      'Each request is checked like a single one. The maximum cost, at batch prices, is reserved until the batch ends. Failed requests are free.',
     responses: { 200: { description: 'The batch, as an operation.', schema: OPERATION } },
     async handler(context) {
       const ctx = context as RouteContext;
@@ -164,16 +167,16 @@ function requestsOf(batch: JsonObject): readonly JsonObject[] {
   if ((input['fileName'] ?? input['file_name']) !== undefined)
     throw new GatewayError('invalid_request', NO_FILES, { param: 'batch.inputConfig.fileName' });
   const requests = readArray(readObject(input['requests'])['requests']).filter(isObject);
-  if (requests.length === 0) throw wrong('`batch.inputConfig.requests`', 'holds no requests');
+  if (requests.length === 0) throw wrong('`batch.inputConfig.requests`', 'must contain at least one request');
   return requests;
 }
 
 /** Routes to read batches: a list, and a batch with its results. */
 function addReadRoutes(api: PluginApi, { records, settler }: BatchParts): void {
   api.route({
-    ...{ method: 'GET', path: PATH, auth: ['key'], summary: 'The batches in Gemini’s format of the caller' },
+    ...{ method: 'GET', path: PATH, auth: ['key'], summary: 'List the caller’s batches in Gemini’s format' },
     query: PAGE_QUERY,
-    description: 'Each as it was when it was looked at last; one that is asked for by its name is looked at anew.',
+    description: 'Returns the last known status; GET by name refreshes it.',
     responses: {
       200: { description: 'A page of operations.', schema: { type: 'object', required: ['operations'] } },
     },
@@ -188,8 +191,8 @@ function addReadRoutes(api: PluginApi, { records, settler }: BatchParts): void {
     },
   });
   api.route({
-    ...{ method: 'GET', path: `${PATH}/:id`, auth: ['key'], summary: 'A batch in Gemini’s format of the caller' },
-    description: 'Once it has ended with what came of its requests, in their order.',
+    ...{ method: 'GET', path: `${PATH}/:id`, auth: ['key'], summary: 'Get a batch of the caller in Gemini’s format' },
+    description: 'An ended batch contains the results, in the order of its requests.',
     responses: { 200: { description: 'The operation.', schema: OPERATION } },
     async handler(context) {
       const ctx = context as RouteContext;
@@ -213,7 +216,7 @@ async function resultsOf(
 function addEndRoutes(api: PluginApi, { records, settler }: BatchParts): void {
   api.route({
     ...{ method: 'POST', path: `${PATH}/:id\\:cancel`, auth: ['key'], summary: 'Cancel a batch in Gemini’s format' },
-    description: 'What was responded to by then is charged, and can be read.',
+    description: 'Finished requests are charged, and their results can be read.',
     ...{ body: { type: 'object' } as Schema, bodyOptional: true },
     responses: { 200: { description: 'Nothing.', schema: { type: 'object' } } },
     async handler(context) {
@@ -226,12 +229,12 @@ function addEndRoutes(api: PluginApi, { records, settler }: BatchParts): void {
   });
   api.route({
     ...{ method: 'DELETE', path: `${PATH}/:id`, auth: ['key'], summary: 'Delete a batch in Gemini’s format' },
-    description: 'One that has ended, here and at the provider.',
-    responses: { 200: { description: 'It is deleted.', schema: { type: 'object' } } },
+    description: 'Deletes an ended batch in the gateway and at the provider.',
+    responses: { 200: { description: 'Deleted.', schema: { type: 'object' } } },
     async handler(context) {
       const record = await settler.refresh(await findBatch(records, context as RouteContext, 'gemini'));
       if (record.held !== undefined)
-        throw new GatewayError('invalid_request', 'This batch has not ended. Cancel it, and delete it then.');
+        throw new GatewayError('invalid_request', 'This batch has not ended. Cancel it first, then delete it.');
       const path = WIRES.gemini.path(record.vendor);
       await settler.send(record.provider, { method: 'DELETE', path }).catch(passNotFound);
       await records.batches.remove(record);

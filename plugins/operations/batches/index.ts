@@ -25,13 +25,13 @@ export default definePlugin({
         format: 'size',
         default: '32mb',
         description:
-          'The largest file of requests, or body of a batch; it is in memory while it is checked. Vendors take 200 MB.',
+          'Maximum size of a request file or batch body, which is in memory during the check. Vendors accept 200 MB.',
       },
       lookEvery: {
         type: 'string',
         format: 'duration',
         default: '1m',
-        description: 'How often vendors are asked what became of batches that have not ended, by one process for all.',
+        description: 'Interval at which one process refreshes the status of all running batches.',
       },
     },
   },
@@ -54,7 +54,9 @@ export default definePlugin({
       const look = (): void => {
         running ??= settler
           .sweep()
-          .catch((err: unknown) => api.log.warn({ err }, 'batches could not be looked at; the next time tries again'))
+          .catch((err: unknown) =>
+            api.log.warn({ err }, 'status of batches could not be refreshed; the next interval retries'),
+          )
           .finally(() => (running = undefined));
       };
       const timer = setInterval(look, everyMs);

@@ -38,7 +38,7 @@ const PAGE_QUERY = Object.freeze({
   properties: {
     limit: { type: 'string', pattern: '^\\d{1,5}$' },
     after: { type: 'string', maxLength: 128 },
-    order: { enum: ['desc'], description: 'The newest first.' },
+    order: { enum: ['desc'], description: 'Newest first.' },
     purpose: { type: 'string', maxLength: 64 },
   },
 });
@@ -71,12 +71,12 @@ function addFileRoutes(api: PluginApi, { records, settler, maxBytes }: BatchPart
   api.route({
     ...{ method: 'POST', path: '/v1/files', auth: ['key'], summary: 'Upload the requests of a batch' },
     description:
-      'A form with `file`, one request in JSON a line, and `purpose: batch`. Each line is held to what a call by itself is; the first that may not be is named, and nothing is sent.',
+      'Accepts a form with `file` (one JSON request per line) and `purpose: batch`. Each line is checked like a single call. The first invalid line is an error, and nothing is sent.',
     form: { maxFileBytes: maxBytes, readsWhole: true },
     body: {
       type: 'object',
       required: ['purpose'],
-      properties: { purpose: { type: 'string', maxLength: 64, description: '`batch`; no other is taken.' } },
+      properties: { purpose: { type: 'string', maxLength: 64, description: 'Only `batch` is supported.' } },
     },
     responses: { 200: { description: 'The file.', schema: FILE } },
     async handler(ctx) {
@@ -84,22 +84,27 @@ function addFileRoutes(api: PluginApi, { records, settler, maxBytes }: BatchPart
     },
   });
   api.route({
-    ...{ method: 'GET', path: '/v1/files', auth: ['key'], summary: 'The files of the caller', query: PAGE_QUERY },
+    ...{ method: 'GET', path: '/v1/files', auth: ['key'], summary: 'List the caller’s files', query: PAGE_QUERY },
     responses: { 200: { description: 'A page of files.', schema: listOf(FILE) } },
     async handler(ctx) {
       ctx.body = await page(ctx as RouteContext, files, 10_000, showFile);
     },
   });
   api.route({
-    ...{ method: 'GET', path: '/v1/files/:id', auth: ['key'], summary: 'A file of the caller' },
+    ...{ method: 'GET', path: '/v1/files/:id', auth: ['key'], summary: 'Get a file of the caller' },
     responses: { 200: { description: 'The file.', schema: FILE } },
     async handler(ctx) {
       ctx.body = showFile(await files.own(ctx.state.principal, idOf(ctx as RouteContext)));
     },
   });
   api.route({
-    ...{ method: 'GET', path: '/v1/files/:id/content', auth: ['key'], summary: 'What is in a file of the caller' },
-    responses: { 200: { description: 'Its lines.', contentType: 'application/jsonl' } },
+    ...{
+      method: 'GET',
+      path: '/v1/files/:id/content',
+      auth: ['key'],
+      summary: 'Get the content of a file of the caller',
+    },
+    responses: { 200: { description: 'Lines of the file.', contentType: 'application/jsonl' } },
     async handler(ctx) {
       const { provider, vendor } = await files.own(ctx.state.principal, idOf(ctx as RouteContext));
       const response = await settler.send(
@@ -113,8 +118,8 @@ function addFileRoutes(api: PluginApi, { records, settler, maxBytes }: BatchPart
   });
   api.route({
     ...{ method: 'DELETE', path: '/v1/files/:id', auth: ['key'], summary: 'Delete a file of the caller' },
-    description: 'Here and at the provider.',
-    responses: { 200: { description: 'It is deleted.', schema: DELETED } },
+    description: 'Deletes it in the gateway and at the provider.',
+    responses: { 200: { description: 'Deleted.', schema: DELETED } },
     async handler(ctx) {
       const file = await files.own(ctx.state.principal, idOf(ctx as RouteContext));
       await settler.send(file.provider, { method: 'DELETE', path: `/files/${file.vendor}` }).catch(passNotFound);
@@ -156,7 +161,9 @@ async function upload(
     const gone = { method: 'DELETE', path: `/files/${record.vendor}` } as const;
     await settler
       .send(record.provider, gone)
-      .catch((err: unknown) => api.log.warn({ err }, 'a file that is not kept stays at its provider'));
+      .catch((err: unknown) =>
+        api.log.warn({ err }, 'a file without a record could not be deleted at its provider; delete it there'),
+      );
     throw error;
   });
   return record;
@@ -169,13 +176,13 @@ function uploadedFile({ state }: RouteContext) {
   if (purpose !== 'batch')
     throw new GatewayError(
       'invalid_request',
-      'Files are taken for batches alone: `purpose` must be `batch`. Send what a model is to read with its request.',
+      '`purpose` must be `batch`, since only files of batches are supported. Send other content in the request itself.',
       {
         param: 'purpose',
       },
     );
   if (!file || file.bytes === 0)
-    throw new GatewayError('invalid_request', 'The form has no file `file`, or an empty one.', { param: 'file' });
+    throw new GatewayError('invalid_request', 'The form must have a non-empty file `file`.', { param: 'file' });
   return file;
 }
 
@@ -201,16 +208,17 @@ async function checkLines(
     if (dialect === undefined)
       throw wrong(
         place,
-        `names the url "${line.url.slice(0, 80)}"; batches are taken for ${Object.keys(DIALECTS).join(' and ')}`,
+        `has the url "${line.url.slice(0, 80)}"; batches support only ${Object.keys(DIALECTS).join(' and ')}`,
       );
     url ??= line.url;
-    if (line.url !== url) throw wrong(place, 'names another url than the first one');
+    if (line.url !== url) throw wrong(place, 'has another url than the first line');
     checker ??= new Checker(api, ctx, dialect, 'openai');
     const body = await checker.add({ customId: line.customId, body: line.body, place });
     const sent = { method: 'POST', url: settler.urlOf(checker.checked.provider, dialect, url), body };
     lines.push(Buffer.from(`${JSON.stringify({ custom_id: line.customId, ...sent })}\n`));
   }
-  if (!checker) throw new GatewayError('invalid_request', 'The file has no lines.', { param: 'file' });
+  if (!checker)
+    throw new GatewayError('invalid_request', 'The file is empty. Write one request per line.', { param: 'file' });
   return { checker, written: Buffer.concat(lines) };
 }
 
@@ -224,12 +232,12 @@ function readLine(
   } catch {
     // The error follows below.
   }
-  if (!isObject(line)) throw wrong(place, 'is no JSON object, or nested too deep');
+  if (!isObject(line)) throw wrong(place, 'must be a JSON object that is not nested too deeply');
   const { custom_id: customId, method, url, body } = line;
   if (typeof customId !== 'string' || customId === '' || customId.length > 256)
     throw wrong(place, 'needs a `custom_id` of 1 to 256 characters');
   if (method !== 'POST') throw wrong(place, 'needs `"method": "POST"`');
-  if (typeof url !== 'string' || !isObject(body)) throw wrong(place, 'needs a `url` and a `body` that is an object');
+  if (typeof url !== 'string' || !isObject(body)) throw wrong(place, 'needs a `url` and an object `body`');
   return { customId, url, body: Buffer.from(JSON.stringify(body)) };
 }
 
@@ -262,27 +270,27 @@ function addBatchRoutes(api: PluginApi, { records, settler, begin }: BatchParts)
       method: 'POST',
       path: '/v1/batches',
       auth: ['key'],
-      summary: 'Begin a batch',
+      summary: 'Create a batch',
       isIdempotent: true,
       body: CREATE,
     },
     description:
-      'Of a file that was uploaded with the same key. The most that it may come to, at the price of batches, is reserved until it ends; requests that fail cost nothing.',
+      'Needs a file that was uploaded with the same key. The maximum cost, at batch prices, is reserved until the batch ends. Failed requests are free.',
     responses: { 200: { description: 'The batch.', schema: BATCH } },
     async handler(ctx) {
       ctx.body = show(await beginOfFile(ctx as RouteContext, { files, settler, begin }));
     },
   });
   api.route({
-    ...{ method: 'GET', path: '/v1/batches', auth: ['key'], summary: 'The batches of the caller', query: PAGE_QUERY },
-    description: 'Each as it was when it was looked at last; one that is asked for by its id is looked at anew.',
+    ...{ method: 'GET', path: '/v1/batches', auth: ['key'], summary: 'List the caller’s batches', query: PAGE_QUERY },
+    description: 'Returns the last known status; GET by id refreshes it.',
     responses: { 200: { description: 'A page of batches.', schema: listOf(BATCH) } },
     async handler(ctx) {
       ctx.body = await page(ctx as RouteContext, batches, 20, show, ({ id }) => id.startsWith(WIRES.openai.prefix));
     },
   });
   api.route({
-    ...{ method: 'GET', path: '/v1/batches/:id', auth: ['key'], summary: 'A batch of the caller' },
+    ...{ method: 'GET', path: '/v1/batches/:id', auth: ['key'], summary: 'Get a batch of the caller' },
     responses: { 200: { description: 'The batch.', schema: BATCH } },
     async handler(ctx) {
       const record = await settler.refresh(await find(ctx as RouteContext));
@@ -292,7 +300,7 @@ function addBatchRoutes(api: PluginApi, { records, settler, begin }: BatchParts)
   });
   api.route({
     ...{ method: 'POST', path: '/v1/batches/:id/cancel', auth: ['key'], summary: 'Cancel a batch of the caller' },
-    description: 'What was responded to by then is charged, and can be read.',
+    description: 'Finished requests are charged, and their results can be read.',
     responses: { 200: { description: 'The batch.', schema: BATCH } },
     async handler(ctx) {
       const record = await find(ctx as RouteContext);
@@ -316,16 +324,16 @@ async function beginOfFile(
   const { input_file_id: input, endpoint, metadata } = ctx.state.body as JsonObject;
   const { checked, key, vendor } = await files.own(ctx.state.principal, String(input));
   if (!checked)
-    throw new GatewayError('invalid_request', 'This file holds results, and no requests.', {
+    throw new GatewayError('invalid_request', 'This file contains results. Use a file of requests.', {
       param: 'input_file_id',
     });
   if (key !== keyOf(ctx))
     throw new GatewayError(
       'permission_denied',
-      'The lines of this file were checked for another key. Upload it with the one that is to begin the batch.',
+      'This file was uploaded with another key. Upload it with the key that creates the batch.',
     );
   if (DIALECTS[String(endpoint)] !== checked.dialect)
-    throw new GatewayError('invalid_request', 'The lines of this file name another url than `endpoint`.', {
+    throw new GatewayError('invalid_request', '`endpoint` must be the url of the lines in this file.', {
       param: 'endpoint',
     });
   const body = {

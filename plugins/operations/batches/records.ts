@@ -131,13 +131,9 @@ class KeptShelf<T extends Owned> implements Shelf<T> {
       (await this.#sets.add(this.#setOf(record.owner), record.id, most)) === 'full';
     // Reading all of them removes expired ones.
     if ((await isFull()) && ((await this.#page(record.owner, most)).length >= most || (await isFull())))
-      throw new GatewayError(
-        'rate_limited',
-        `You have ${most} ${this.#kind} here, the most there may be. Delete some that you no longer need.`,
-        {
-          retryAfterMs: 3_600_000,
-        },
-      );
+      throw new GatewayError('rate_limited', `Limit of ${most} ${this.#kind} reached. Delete some of them.`, {
+        retryAfterMs: 3_600_000,
+      });
     await this.put(record);
   }
 
@@ -154,7 +150,7 @@ class KeptShelf<T extends Owned> implements Shelf<T> {
     if (!record || record.owner !== ownerOf(caller))
       throw new GatewayError(
         'not_found',
-        `You have no such ${this.#kind === 'files' ? 'file' : 'batch'} here. It may have been deleted, or be too old.`,
+        `${this.#kind === 'files' ? 'File' : 'Batch'} not found. It was deleted, has expired or belongs to another user.`,
       );
     return record;
   }

@@ -73,7 +73,7 @@ export class Settler {
   ): Promise<JsonObject> {
     const value = parseJson((await (await this.send(provider, request)).readAll(maxBytes)).toString('utf8'));
     if (isObject(value)) return value;
-    throw new StreamFailure({ class: 'upstream_error', message: 'answered with something that is no JSON object' });
+    throw new StreamFailure({ class: 'upstream_error', message: 'returned a response that is not a JSON object' });
   }
 
   /** URL for the lines of a file at a provider, for one of the gateway's URLs. */
@@ -102,7 +102,7 @@ export class Settler {
       const expiresAt = wire.expiresAt(record.batch) ?? record.createdAt * 1000 + 86_400_000;
       const isLost = error instanceof VendorFailure && error.status === 404;
       if (!isLost || Date.now() < expiresAt + GRACE_MS) throw error;
-      this.#api.log.warn({ batch: record.id }, 'a provider no longer knows a batch');
+      this.#api.log.warn({ batch: record.id }, 'batch not found at the provider');
       const facts = { outcome: 'error', errorCode: 'provider_unavailable' } as const;
       return this.#end(record, wire.lost(record.batch, Date.now()), facts);
     }
@@ -127,7 +127,7 @@ export class Settler {
             await this.refresh(record).catch((error: unknown) => {
               this.#api.log.warn(
                 { batch: id, err: error },
-                'a batch could not be looked at; the next time tries again',
+                'status of a batch could not be refreshed; the next interval retries',
               );
               return Date.now() < record.heldUntil ? undefined : this.#giveUp(record);
             });
@@ -139,7 +139,7 @@ export class Settler {
 
   #offerOf(provider: string): BatchOffer {
     const offer = this.#api.models.offers('batches').get(provider);
-    if (!offer) throw new StreamFailure({ class: 'upstream_error', message: 'takes no batches any more' });
+    if (!offer) throw new StreamFailure({ class: 'upstream_error', message: 'no longer supports batches' });
     return offer;
   }
 
@@ -176,7 +176,7 @@ export class Settler {
     if (strange > 0)
       this.#api.log.warn(
         { batch: record.id, strange },
-        'a provider sent results twice, or of requests that the batch has not',
+        'the provider returned duplicate results or results without a request',
       );
     return this.#end(record, wire.kept?.(batch) ?? batch, {
       durationMs: Math.max(0, Date.now() - record.facts.startedAt),
@@ -192,10 +192,7 @@ export class Settler {
         estimated: true,
       });
     await this.#end(record, record.batch, {});
-    this.#api.log.warn(
-      { batch: record.id },
-      'a batch came to no end that could be read, and is charged as it was held',
-    );
+    this.#api.log.warn({ batch: record.id }, 'the results of a batch could not be read; the reserved cost is charged');
   }
 
   async #end(record: BatchRecord, batch: JsonObject, facts: Partial<CallFacts>): Promise<BatchRecord> {

@@ -42,7 +42,7 @@ const ID = /^[\w.-]{1,128}$/;
 export function vendorId(value: unknown): string {
   const id = readString(value);
   if (id === undefined || !ID.test(id) || /^\.+$/.test(id))
-    throw new StreamFailure({ class: 'upstream_error', message: 'The provider answered without an id.' });
+    throw new StreamFailure({ class: 'upstream_error', message: 'The provider returned no id.' });
   return id;
 }
 
@@ -64,7 +64,7 @@ export function statusOf({ status }: JsonObject): string | undefined {
 
 const ENDS: ReadonlySet<unknown> = new Set(['completed', 'failed', 'expired', 'cancelled']);
 
-export const LOST = 'The provider no longer knows this batch. Nothing was charged for it.';
+export const LOST = 'Batch not found at the provider. It was not charged.';
 
 /** Source: https://platform.openai.com/docs/api-reference/batch */
 const openai: Wire = {

@@ -43,8 +43,9 @@ export async function* readEvents(
 
 function eventOf(data: string): JsonObject {
   const event = parseJson(data);
-  if (!isObject(event)) throw failed('The provider sent an event that is no JSON object.');
-  if (event['type'] === 'error' || isObject(event['error'])) throw failed('The provider broke off with an error.');
+  if (!isObject(event)) throw failed('The provider sent an event that is not a JSON object.');
+  if (event['type'] === 'error' || isObject(event['error']))
+    throw failed('The provider ended the stream with an error.');
   return event;
 }
 
@@ -79,5 +80,5 @@ function frameOf(event: JsonObject): string {
 
 /** Error for a form without its file. */
 export function missingFile(field: string): GatewayError {
-  return new GatewayError('invalid_request', `The form has no file \`${field}\`, or an empty one.`, { param: field });
+  return new GatewayError('invalid_request', `The form must have a non-empty file \`${field}\`.`, { param: field });
 }

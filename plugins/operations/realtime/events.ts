@@ -35,7 +35,7 @@ const NAMES: readonly string[] = Object.freeze([
 
 /** Rejects unknown events, which may start billed work, and effective names in another case. */
 export function assertEvent(event: JsonObject): void {
-  if (!EVENTS.has(event['type'])) throw invalid('type', 'is no event that is taken here');
+  if (!EVENTS.has(event['type'])) throw invalid('type', 'must be a supported event type');
   assertNames(event);
 }
 
@@ -220,6 +220,6 @@ function assertNames(event: JsonObject): void {
   for (const fields of [event, readObject(event['session']), readObject(event['response']), readObject(event['item'])])
     for (const name of Object.keys(fields)) {
       const plain = name.toUpperCase().toLowerCase();
-      if (plain !== name && NAMES.includes(plain)) throw invalid(name, `is \`${plain}\` in another case: write that`);
+      if (plain !== name && NAMES.includes(plain)) throw invalid(name, `must be spelled \`${plain}\``);
     }
 }

@@ -69,19 +69,19 @@ export default definePlugin({
         type: 'string',
         format: 'duration',
         default: '60m',
-        description: 'How long a websocket may live; OpenAI ends its own after 60 minutes.',
+        description: 'Maximum age of a websocket. OpenAI closes its own after 60 minutes.',
       },
       idleTimeout: {
         type: 'string',
         format: 'duration',
         default: '10m',
-        description: 'After how long a websocket is closed on which nothing comes, from either side.',
+        description: 'Time without messages from either side after which a websocket is closed.',
       },
       maxEventSize: {
         type: ['string', 'integer'],
         format: 'size',
         default: '16mb',
-        description: 'The largest event, from either side; `server.bodyLimit` where that is less.',
+        description: 'Maximum size of an event from either side; `server.bodyLimit` applies if it is lower.',
       },
     },
   },
@@ -118,28 +118,33 @@ function addRoutes(api: ApiOfKind['operation']): void {
       summary: 'Realtime by websocket; the model is `provider/model` or an alias',
     },
     description:
-      'OpenAI’s realtime websocket: `GET /v1/realtime?model=…` with `upgrade: websocket`, and events as text frames. Without the upgrade it is 426.',
+      'OpenAI’s realtime websocket: `GET /v1/realtime?model=…` with `upgrade: websocket`, and events as text frames. A request without the upgrade returns 426.',
     query: { type: 'object', properties: { model: { type: 'string' } }, additionalProperties: true },
     responses: { 101: 'The websocket.' },
     handler() {
-      throw new GatewayError('upgrade_required', `${PATH} is a websocket: send "upgrade: websocket".`, {
+      throw new GatewayError('upgrade_required', `${PATH} is a websocket. Send "upgrade: websocket".`, {
         headers: { upgrade: 'websocket' },
       });
     },
   });
-  const noKeys = 'Keys for one session are not made here: give pages a key of this gateway with a budget and an end.';
+  const noKeys = 'Session keys are not supported. Use an API key of this gateway with a budget and an expiry.';
   for (const [path, what] of [
     ['client_secrets', noKeys],
-    ['calls', 'Realtime by WebRTC is not served here.'],
+    ['calls', 'Realtime by WebRTC is not supported.'],
     ['sessions', noKeys],
   ] as const)
     api.route({
-      ...{ method: 'POST', path: `${PATH}/${path}`, auth: ['key'], summary: 'Not served; the error says what is' },
+      ...{
+        method: 'POST',
+        path: `${PATH}/${path}`,
+        auth: ['key'],
+        summary: 'Not supported; the error names the alternative',
+      },
       description: what,
-      responses: { 404: `${what} The websocket is.` },
+      responses: { 404: `${what} Use the websocket.` },
       errorNote: () => `${what} Open the websocket at ${PATH}?model=….`,
       handler() {
-        throw new GatewayError('not_found', `There is no ${PATH}/${path}.`);
+        throw new GatewayError('not_found', `${PATH}/${path} is not supported.`);
       },
     });
 }
@@ -188,9 +193,9 @@ class Sessions {
 
   async close(): Promise<void> {
     clearInterval(this.#timer);
-    const off = new GatewayError('upgrade_required', 'Realtime is switched off here.');
+    const off = new GatewayError('upgrade_required', 'Realtime is disabled on this gateway.');
     const sessions = this.#sessions();
-    for (const session of sessions) session.end(off, 1012, 'realtime is off');
+    for (const session of sessions) session.end(off, 1012, 'realtime is disabled');
     await Promise.all(sessions.map(({ done }) => done));
   }
 
@@ -230,7 +235,7 @@ class Sessions {
       meter({ units: {}, cost: 0 });
       if (response.send) return { socket: response, target };
       response.destroy();
-      throw new StreamFailure({ class: 'upstream_error', message: 'opened no websocket' });
+      throw new StreamFailure({ class: 'upstream_error', message: 'did not open a websocket' });
     };
     const nothing = { text: 0, audio: 0, images: 0, max_tokens: 0, speaks: false };
     try {
@@ -242,7 +247,7 @@ class Sessions {
       );
       const { socket: vendor, target } = opened.response;
       if (!vendor || !target)
-        throw new GatewayError('internal_error', 'A hook has replaced the websocket of the provider.');
+        throw new GatewayError('internal_error', 'A plugin hook replaced the provider’s websocket.');
       const acceptor = new (loadWs().WebSocketServer)({
         ...{ noServer: true, perMessageDeflate: false, maxPayload: maxBytes, maxFragments: 4096 },
         handleProtocols: (offered) => (offered.has('realtime') ? 'realtime' : false),
@@ -331,16 +336,26 @@ class Sessions {
     const all = [...this.#open];
     const retryAfterMs = 5000;
     if (all.filter((each) => each.key === key).length >= perKey)
-      throw new GatewayError('rate_limited', `This key has ${perKey} realtime websockets open, the most it may.`, {
-        retryAfterMs,
-      });
+      throw new GatewayError(
+        'rate_limited',
+        `Limit of ${perKey} realtime websockets per key reached. Close one or reuse it.`,
+        {
+          retryAfterMs,
+        },
+      );
     const { userId } = upgrade.principal;
     if (all.filter((each) => each.upgrade.principal.userId === userId).length >= perUser)
-      throw new GatewayError('rate_limited', `This user has ${perUser} realtime websockets open, the most one may.`, {
+      throw new GatewayError(
+        'rate_limited',
+        `Limit of ${perUser} realtime websockets per user reached. Close one or reuse it.`,
+        {
+          retryAfterMs,
+        },
+      );
+    if (all.length >= perProcess)
+      throw new GatewayError('overloaded', 'Websocket limit of the gateway reached. Try again later.', {
         retryAfterMs,
       });
-    if (all.length >= perProcess)
-      throw new GatewayError('overloaded', 'The gateway has as many websockets as it takes.', { retryAfterMs });
   }
 
   /** Ends sessions that are too old, silent, or whose key is no longer valid. */
@@ -351,9 +366,9 @@ class Sessions {
       if (!session || !socket) continue;
       entry.looks += 1;
       if (now > endsAt)
-        session.end(expired('session_expired: this websocket is as old as it may get.'), 1000, 'as old as it may get');
+        session.end(expired('session_expired: this websocket reached its maximum age.'), 1000, 'maximum age reached');
       else if (now - session.lastEventAt > bounds.idleMs)
-        session.end(expired('Nothing came for too long.'), 1000, 'idle');
+        session.end(expired('The websocket was idle for too long.'), 1000, 'idle');
       else if (entry.looks % LIMITS.looksPerPing === 0) {
         if (!entry.isAlive && !socket.isPaused) socket.terminate();
         entry.isAlive = false;
@@ -362,7 +377,7 @@ class Sessions {
       upgrade.recheck().catch((thrown: unknown) => {
         const error = toGatewayError(thrown);
         // An unavailable store does not invalidate the key.
-        if (error.code === 'upgrade_required') session.end(error, 1012, 'realtime is off');
+        if (error.code === 'upgrade_required') session.end(error, 1012, 'realtime is disabled');
         else if (error.status === 401 || error.status === 403) session.end(error);
       });
     }
@@ -387,15 +402,14 @@ function noteIn(log: OwnApi['log']): NonNullable<Parameters<PluginApi['models'][
 }
 
 function expired(message: string): GatewayError {
-  return new GatewayError('request_timeout', `${message} Open another one.`);
+  return new GatewayError('request_timeout', `${message} Open a new one.`);
 }
 
 function readModel(url = '/'): string {
   const query = new URL(url, 'http://localhost').searchParams;
   const model = query.get('model');
-  if (query.has('call_id'))
-    throw invalid('call_id', 'is of a call by WebRTC, and those are not served here: name a `model`');
-  if (!model || model.length > 256) throw invalid('model', `is to be named: ${PATH}?model=openai/gpt-realtime-2`);
+  if (query.has('call_id')) throw invalid('call_id', 'is for WebRTC, which is not supported; use `model`');
+  if (!model || model.length > 256) throw invalid('model', `is required: ${PATH}?model=openai/gpt-realtime-2`);
   return model;
 }
 
@@ -408,7 +422,7 @@ function assertServed(api: OwnApi, model: string): void {
   const others = [...offers.keys()];
   throw new GatewayError(
     'unsupported_provider',
-    `The provider "${provider}" has no realtime websocket here; ${others.length > 0 ? `these have: ${others.join(', ')}` : 'none that is configured has'}.`,
+    `The provider "${provider}" does not support realtime; ${others.length > 0 ? `use one of ${others.join(', ')}` : 'no configured provider does'}.`,
     { param: 'model' },
   );
 }

@@ -216,15 +216,15 @@ export class Session {
     const { model, ...session } = readObject(event['session']);
     const { requested, target } = this.#deps;
     if (model !== undefined && model !== requested && model !== target.model)
-      throw invalid('session.model', `is the one that the websocket was opened with, "${requested}"; open another one`);
+      throw invalid('session.model', `cannot change from "${requested}"; open a new websocket for another model`);
     if ((session['type'] ?? 'realtime') !== 'realtime')
-      throw invalid('session.type', 'must be "realtime": other sessions are not served here');
+      throw invalid('session.type', 'must be "realtime"; other sessions are not supported');
     await this.#check(session);
     this.#assertTranscriber(session);
     this.#settings.widen(session);
     this.#add(tokensOfItem(session, this.#settings.isCompressed));
     const { max_output_tokens: most, output_modalities: writes } = session;
-    if ((most ?? writes) !== undefined) await this.#listenAnew();
+    if ((most ?? writes) !== undefined) await this.#listenAgain();
     const update = { event_id: `event_${randomUUID()}`, ...event };
     if (most === undefined) return { ...update, session };
     const limit = this.#settings.limit(most, this.#listening !== undefined);
@@ -239,7 +239,7 @@ export class Session {
     if (model === undefined || catalog.find(target.provider, model)) return;
     const near = catalog.suggest(target.provider, model).map((name) => `"${name}"`);
     const hint = near.length === 0 ? '' : `; did you mean ${near.join(', ')}`;
-    throw invalid(TRANSCRIPTION_MODEL, `is to be a model of "${target.provider}"${hint}`);
+    throw invalid(TRANSCRIPTION_MODEL, `must be a model of "${target.provider}"${hint}`);
   }
 
   /** Starts the call of a client's `response.create`, or continues that of the waiting turn. */
@@ -260,9 +260,13 @@ export class Session {
     listening?.release();
     this.#stopListening();
     if (this.#calls.size >= MAX_TURNS)
-      throw new GatewayError('rate_limited', `${MAX_TURNS} responses run on this websocket, the most that may.`, {
-        retryAfterMs: 1000,
-      });
+      throw new GatewayError(
+        'rate_limited',
+        `Limit of ${MAX_TURNS} running responses per websocket reached. Wait for one to end.`,
+        {
+          retryAfterMs: 1000,
+        },
+      );
     const speaks = writes === undefined ? this.#settings.speaks : readArray(writes).includes('audio');
     const turn = new Turn((each) => this.#write(each), output, own);
     const call = this.#begin(turn, 'response', extra, speaks);
@@ -323,7 +327,7 @@ export class Session {
   }
 
   /** Renews the reservation of a vendor-started response whose cost may change. */
-  async #listenAnew(): Promise<void> {
+  async #listenAgain(): Promise<void> {
     const listening = this.#listening;
     if (!listening) return;
     this.#stopListening();
@@ -388,7 +392,9 @@ export class Session {
     } catch (thrown) {
       broken = thrown;
     }
-    const error = new GatewayError('provider_unavailable', 'The provider has closed the websocket.', { cause: broken });
+    const error = new GatewayError('provider_unavailable', 'The provider closed the websocket. Open a new one.', {
+      cause: broken,
+    });
     this.#isVendorGone = true;
     for (const turn of this.#calls.keys()) turn.break(error);
     void this.#transcripts.leave(0);
@@ -399,7 +405,7 @@ export class Session {
 
   async #receive(text: string): Promise<void> {
     const event = parseJson(text);
-    if (!isObject(event)) throw new TypeError('an event that is no JSON object');
+    if (!isObject(event)) throw new TypeError('an event that is not a JSON object');
     const shown = this.#note(event) ?? text;
     if (this.#client.readyState !== this.#client.OPEN) return;
     this.#client.send(shown);
@@ -487,7 +493,7 @@ export class Session {
   /** Waits until the vendor has accepted an event; a vendor that accepts none ends the session. */
   async #write(event: JsonObject): Promise<void> {
     if (event['type'] === 'session.update') this.#settings.send(event);
-    const stuck = new GatewayError('provider_unavailable', 'The provider takes no more events.');
+    const stuck = new GatewayError('provider_unavailable', 'The provider does not accept more events.');
     const timer = setTimeout(() => this.end(stuck, 1011), STUCK_MS).unref();
     try {
       await this.#deps.vendor.send?.(JSON.stringify(event));
@@ -511,7 +517,7 @@ export class Session {
     const code = CLOSE_CODES.get(error.status);
     this.#refused += 1;
     if (code !== undefined) this.end(error, code);
-    else if (this.#refused >= MAX_REFUSED) this.end(error, 1008, 'too many events that are refused');
+    else if (this.#refused >= MAX_REFUSED) this.end(error, 1008, 'too many rejected events');
     else this.#tell(error, eventId);
   }
 

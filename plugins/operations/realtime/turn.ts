@@ -148,8 +148,7 @@ export class Turn {
 
   /** Handles the call. */
   async run(work: Attempt<'realtime'>): Promise<RealtimeResponse> {
-    if (this.#isSent())
-      throw new GatewayError('provider_unavailable', 'The provider broke off in the middle of a response.');
+    if (this.#isSent()) throw new GatewayError('provider_unavailable', 'The provider interrupted the response.');
     const { price, meter } = work;
     const { max_tokens: most } = work.request;
     this.limit = this.output === null && most !== null ? Math.min(most, MAX_LIMIT) : null;

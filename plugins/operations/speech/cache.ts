@@ -37,22 +37,21 @@ export interface SpeechCacheConfig {
 export const SPEECH_CACHE = Object.freeze({
   type: ['object', 'null'],
   additionalProperties: false,
-  description:
-    'Keeps sounds in the store and gives them again, for nothing, to the same account; off unless it is there.',
+  description: 'Stores audio and returns it again to the same account free of charge. Default: off.',
   properties: {
     maxSize: {
       type: ['string', 'integer'],
       format: 'size',
       default: '256mb',
-      description: 'What the store may hold for it, as `256mb` or bytes.',
+      description: 'Maximum total size in the store, such as `256mb`, or bytes.',
     },
     maxSound: {
       type: ['string', 'integer'],
       format: 'size',
       default: '1mb',
-      description: 'The longest sound that is kept: 1mb is two minutes of mp3, or twenty seconds of WAV.',
+      description: 'Maximum size of one audio: 1mb is two minutes of mp3 or twenty seconds of WAV.',
     },
-    ttl: { type: 'string', format: 'duration', default: '7d', description: 'How long a sound is kept.' },
+    ttl: { type: 'string', format: 'duration', default: '7d', description: 'Storage time of an audio.' },
   },
 } as const);
 

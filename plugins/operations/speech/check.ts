@@ -99,7 +99,10 @@ function checkFormat(vendor: SpeechProvider, requested: SpeechFormat | undefined
   const [first] = vendor.formats;
   const format = requested ?? first;
   if (format !== undefined && vendor.formats.includes(format)) return format;
-  throw refuse('format', `format ${quote(requested ?? '')} is not one this provider has: use ${list(vendor.formats)}.`);
+  throw refuse(
+    'format',
+    `format ${quote(requested ?? '')} is not supported by this provider. Use ${list(vendor.formats)}.`,
+  );
 }
 
 function checkSpeed(vendor: SpeechProvider, requested: number | undefined): number {
@@ -107,11 +110,8 @@ function checkSpeed(vendor: SpeechProvider, requested: number | undefined): numb
   const speed = requested ?? 1;
   if (speed >= min && speed <= max) return speed;
   if (min === max)
-    throw refuse('speed', `speed ${speed} is not possible: this provider has one speed. Leave speed out.`);
-  throw refuse(
-    'speed',
-    `speed ${speed} is out of range: this provider speaks at ${min} to ${max} times its normal speed.`,
-  );
+    throw refuse('speed', `speed ${speed} is not supported, since this provider has one speed. Remove speed.`);
+  throw refuse('speed', `speed ${speed} is out of range. Use ${min} to ${max}.`);
 }
 
 function checkVoice(
@@ -120,7 +120,7 @@ function checkVoice(
   voices: readonly Voice[] | undefined,
 ): string {
   if (requested === undefined) return (language && vendor.voiceFor?.(language)) || vendor.defaultVoice;
-  if (requested.trim() === '') throw refuse('voice', 'voice is empty. Name one, or leave it out.');
+  if (requested.trim() === '') throw refuse('voice', 'voice is empty. Set a voice or remove the field.');
   if (!voices || vendor.acceptsVoice?.(requested)) return requested;
   const ids = voices.map(({ id }) => id);
   const same = ids.find((id) => id === requested) ?? ids.find((id) => id.toLowerCase() === requested.toLowerCase());
@@ -128,7 +128,7 @@ function checkVoice(
   const near = nearest(requested, ids);
   throw refuse(
     'voice',
-    `voice ${quote(requested)} is not known. ${near.length > 0 ? 'Near ones' : 'Some of them'}: ${list(
+    `voice ${quote(requested)} is unknown. ${near.length > 0 ? 'Similar voices' : 'Some voices'}: ${list(
       near.length > 0 ? near : ids.slice(0, 8),
     )}.`,
   );
@@ -139,20 +139,21 @@ const SAYABLE = /[\p{L}\p{N}\p{S}\p{P}]/u;
 
 function checkText(request: SpeechRequest, limit: number, format: SpeechFormat): readonly string[] {
   const { text, split } = request;
-  if (!SAYABLE.test(text)) throw refuse('text', 'text is empty or blank: there is nothing to say.');
+  if (!SAYABLE.test(text)) throw refuse('text', 'text is empty or blank. Send text to speak.');
   const length = countCharacters(text);
   if (length <= limit) return [text];
   if (!split) {
-    throw tooLong(`text has ${length} characters; this model takes ${limit}. Shorten it, or send "split": true.`);
-  }
-  if (!AUDIO_FORMATS[format].joinable) {
-    throw refuse(
-      'split',
-      `A text of more than ${limit} characters cannot be joined as ${format}: use mp3, wav or pcm.`,
+    throw tooLong(
+      `text has ${length} characters; the limit of this model is ${limit}. Shorten it or send "split": true.`,
     );
   }
+  if (!AUDIO_FORMATS[format].joinable) {
+    throw refuse('split', `Text of more than ${limit} characters is not supported in ${format}. Use mp3, wav or pcm.`);
+  }
   if (length > limit * MOST_PIECES) {
-    throw tooLong(`text has ${length} characters; even split, this model takes ${limit * MOST_PIECES}.`);
+    throw tooLong(
+      `text has ${length} characters; the limit of this model with "split" is ${limit * MOST_PIECES}. Shorten it.`,
+    );
   }
   return splitText(text, limit);
 }

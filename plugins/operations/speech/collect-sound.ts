@@ -13,7 +13,7 @@ export async function collectSound(spoken: Pick<SpeechResponse, 'audio' | 'forma
     if (length > LONGEST_SOUND_BYTES) {
       throw new GatewayError(
         'request_too_large',
-        'The sound is longer than 64 MiB, which is the most that is sent in one piece: leave "stream" out, or shorten text.',
+        'The audio exceeds 64 MiB, the limit without streaming. Remove "stream" or shorten the text.',
         { param: 'text' },
       );
     }

@@ -53,14 +53,14 @@ function openaiSpeechRoute(need: SpeechRoutesNeed): Route<Schema> {
   return {
     method: 'POST',
     path: '/v1/audio/speech',
-    summary: 'Speaks a text; `model` is `vendor/model`.',
+    summary: 'Convert text to speech; `model` is `vendor/model`',
     auth: ['key'],
     isIdempotent: true,
     body: OPENAI_SPEECH_BODY,
     responses: {
       200: {
         description:
-          'The sound; with `stream_format: "sse"` events that hold it; with `Accept: application/json` (and no audio type) `audio_data`, in base64.',
+          'Audio. With `stream_format: "sse"`, events with audio; with `Accept: application/json` (and no audio type), `audio_data` in base64.',
         contentType: 'audio/*',
       },
     },
@@ -115,9 +115,9 @@ function findTarget(name: string, { vendors, alias }: SpeechRoutesNeed): SpeechT
   const near = nearest(name, known);
   const hint =
     known.length === 0
-      ? 'this gateway has no vendor of speech: its operator names one under `tts` of the configuration'
-      : `write vendor/model, such as ${(near.length > 0 ? near : known.slice(0, 3)).join(', ')}`;
-  throw new GatewayError('unsupported_model', `model is not one that can speak: ${hint}.`, { param: 'model' });
+      ? 'no speech provider is configured; the operator adds one under `tts`'
+      : `use vendor/model, such as ${(near.length > 0 ? near : known.slice(0, 3)).join(', ')}`;
+  throw new GatewayError('unsupported_model', `model does not support speech: ${hint}.`, { param: 'model' });
 }
 
 function splitName(name: string): { readonly vendor: string; readonly model: string | undefined } {
@@ -163,7 +163,7 @@ function frame(event: object): string {
 const OPERATOR: Principal = Object.freeze({ credential: 'key', userId: 'operator', account: 'operator' });
 
 /** For `--help`, before the plugin is set up. */
-const SAY = Object.freeze({ name: 'say', summary: 'Convert text to speech; reads stdin without a text' });
+const SAY = Object.freeze({ name: 'say', summary: 'Convert text to speech; without a text, reads stdin' });
 
 /**
  * `tollgate models say`: sends a text through the pipeline of this configuration. The sound is written to `--output`,
@@ -173,14 +173,14 @@ export function createSayCommand(speak: Speak): Command {
   return {
     ...SAY,
     changesStore: false,
-    args: [{ name: '[text...]', summary: 'the text; "-" or nothing reads stdin' }],
+    args: [{ name: '[text...]', summary: 'text to speak; "-" or nothing reads stdin' }],
     options: [
-      { flags: '--vendor <name>', summary: 'a vendor of the configuration; espeak unless set' },
-      { flags: '-o, --output <file>', summary: 'where the sound goes; stdout when it is no terminal' },
-      { flags: '--voice <name>', summary: 'a voice of the vendor' },
-      { flags: '--model <name>', summary: 'a model of the vendor' },
-      { flags: '--format <format>', summary: 'mp3, wav, opus …; else what the file’s extension says' },
-      { flags: '--speed <factor>', summary: '0.25 to 4; 1 is normal' },
+      { flags: '--vendor <name>', summary: 'speech provider of the configuration (default: espeak)' },
+      { flags: '-o, --output <file>', summary: 'output file (default: stdout, if it is not a terminal)' },
+      { flags: '--voice <name>', summary: 'voice of the provider' },
+      { flags: '--model <name>', summary: 'model of the provider' },
+      { flags: '--format <format>', summary: 'mp3, wav, opus … (default: by the file’s extension)' },
+      { flags: '--speed <factor>', summary: '0.25 to 4 (default: 1)' },
       { flags: '--language <code>', summary: 'such as en or de-DE' },
     ],
     run: (input) => say(speak, input),
@@ -190,9 +190,9 @@ export function createSayCommand(speak: Speak): Command {
 async function say(speak: Speak, { args, options, io, signal }: CommandInput): Promise<void> {
   const output = readText(options['output']);
   if (output === undefined && io.isTerminal)
-    throw wrong('A terminal cannot play sound. Name a file (-o hello.wav), or pipe it to a player.');
+    throw wrong('A terminal cannot play audio. Set an output file (-o hello.wav) or pipe it to a player.');
   if (output === undefined && io.json)
-    throw wrong('With --json stdout is for the result. Name a file for the sound: -o hello.wav');
+    throw wrong('With --json, stdout is for the result. Set a file for the audio: -o hello.wav');
   const words = args.join(' ');
   const text = words === '' || words === '-' ? await io.read() : words;
   const vendor = readText(options['vendor']) ?? 'espeak';
@@ -216,11 +216,11 @@ function readRequest(text: string, options: CommandInput['options'], output: str
     .toLowerCase();
   const format = readText(options['format']) ?? (isFormat(extension) ? extension : undefined);
   if (format !== undefined && !isFormat(format))
-    throw wrong(`"${format}" is not a format. Use ${Object.keys(AUDIO_FORMATS).join(', ')}.`);
+    throw wrong(`"${format}" is not a supported format. Use ${Object.keys(AUDIO_FORMATS).join(', ')}.`);
   const speedText = readText(options['speed']);
   const speed = speedText === undefined ? undefined : Number(speedText);
   if (speed !== undefined && !(speed >= 0.25 && speed <= 4))
-    throw wrong(`"${speedText}" is not a speed. Use 0.25 to 4; 1 is normal.`);
+    throw wrong(`"${speedText}" is not a valid speed. Use 0.25 to 4; 1 is normal.`);
   const voice = readText(options['voice']);
   const model = readText(options['model']);
   const language = readText(options['language']);
@@ -329,9 +329,9 @@ function allVoicesRoute({ vendors }: ListsNeed): Route<Schema> {
   return {
     method: 'GET',
     path: '/v1/audio/voices',
-    summary: 'Lists the voices that are known without asking a vendor.',
+    summary: 'List known voices without requests to providers',
     auth: 'none',
-    responses: { 200: { description: 'The voices of all vendors.', schema: VOICES_JSON } },
+    responses: { 200: { description: 'Voices of all providers.', schema: VOICES_JSON } },
     async handler(ctx) {
       const lists = await Promise.all(
         ready(vendors()).map(async ([name, provider]) => ({ name, voices: await known(provider) })),
@@ -358,9 +358,9 @@ function audioModelsRoute({ vendors }: ListsNeed): Route<Schema> {
   return {
     method: 'GET',
     path: '/v1/audio/models',
-    summary: 'Lists the models that can speak.',
+    summary: 'List speech models',
     auth: 'none',
-    responses: { 200: 'The models, as `{models: [{id}]}`.' },
+    responses: { 200: 'Models, as `{models: [{id}]}`.' },
     handler(ctx) {
       const ids = ready(vendors()).flatMap(([vendor, { models }]) =>
         models.map(({ id }) => ({ id: `${vendor}/${id}` })),

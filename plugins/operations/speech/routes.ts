@@ -22,13 +22,13 @@ export function ttsRoute({ speak }: SpeechRoutesNeed): Route<Schema> {
   return {
     method: 'POST',
     path: '/:vendor/tts',
-    summary: 'Speaks a text with one vendor.',
-    description: 'Answers the sound as it comes; with `Accept: application/json` (and no audio type) base64 in JSON.',
+    summary: 'Convert text to speech with one provider',
+    description: 'Streams the audio; with `Accept: application/json` (and no audio type), returns base64 in JSON.',
     auth: ['key'],
     isIdempotent: true,
     body: SPEECH_BODY,
     responses: {
-      200: { description: 'The sound, or JSON that holds it.', contentType: 'audio/*', schema: SPEECH_JSON },
+      200: { description: 'Audio, or JSON that contains it.', contentType: 'audio/*', schema: SPEECH_JSON },
     },
     async handler(context) {
       const ctx = context as RouteContext;
@@ -50,7 +50,7 @@ export function voicesRoute({ voices }: SpeechRoutesNeed): Route<Schema> {
   return {
     method: 'GET',
     path: '/:vendor/tts/voices',
-    summary: 'Lists the voices of one vendor.',
+    summary: 'List the voices of one provider',
     auth: ['key'],
     responses: { 200: { description: 'The voices.', schema: VOICES_JSON } },
     async handler(ctx) {
@@ -63,10 +63,10 @@ const SPEECH_VENDOR = {
   type: 'object',
   required: ['vendor', 'is_callable', 'models', 'formats', 'default_voice', 'speed'],
   properties: {
-    vendor: { type: 'string', description: 'Its name in the configuration.' },
-    is_callable: { type: 'boolean', description: 'False where it needs a key and has none.' },
-    models: { type: 'array', items: { type: 'string' }, description: 'The first is the default.' },
-    formats: { type: 'array', items: { type: 'string' }, description: 'The first is the default.' },
+    vendor: { type: 'string', description: 'Name in the configuration.' },
+    is_callable: { type: 'boolean', description: 'False if a required key is missing.' },
+    models: { type: 'array', items: { type: 'string' }, description: 'The first one is the default.' },
+    formats: { type: 'array', items: { type: 'string' }, description: 'The first one is the default.' },
     default_voice: { type: 'string' },
     speed: { type: 'object', properties: { min: { type: 'number' }, max: { type: 'number' } } },
   },
@@ -83,8 +83,8 @@ export function operatorsRoutes({ vendors, voices, speak }: SpeechRoutesNeed): r
   return [
     {
       ...{ ...open, method: 'GET', path: OPERATORS_SPEECH },
-      summary: 'List the vendors of speech',
-      responses: { 200: { description: 'What each can do.', schema: listOf(SPEECH_VENDOR) } },
+      summary: 'List speech providers',
+      responses: { 200: { description: 'Providers with their capabilities.', schema: listOf(SPEECH_VENDOR) } },
       handler(ctx) {
         const rows = [...vendors()].map(([vendor, { models, formats, defaultVoice, speed, credential }]) => ({
           vendor,
@@ -97,7 +97,7 @@ export function operatorsRoutes({ vendors, voices, speak }: SpeechRoutesNeed): r
     },
     {
       ...{ ...open, method: 'GET', path: `${OPERATORS_SPEECH}/:vendor/voices` },
-      summary: 'List the voices of a vendor of speech',
+      summary: 'List the voices of a speech provider',
       responses: { 200: { description: 'The voices.', schema: VOICES_JSON } },
       async handler(ctx) {
         ctx.set('cache-control', 'no-store');
@@ -106,11 +106,11 @@ export function operatorsRoutes({ vendors, voices, speak }: SpeechRoutesNeed): r
     },
     {
       ...{ ...open, method: 'POST', path: `${OPERATORS_SPEECH}/:vendor` },
-      summary: 'Speak a text, booked under the person who signed in',
+      summary: 'Convert text to speech, charged to the signed-in person',
       description:
-        'The body is that of `/{vendor}/tts`. The sound comes whole, with its cost in `x-tollgate-cost-usd`.',
+        'Accepts the body of `/{vendor}/tts`. Returns the whole audio, with its cost in `x-tollgate-cost-usd`.',
       body: SPEECH_BODY,
-      responses: { 200: { description: 'The sound.', contentType: 'audio/*' } },
+      responses: { 200: { description: 'Audio.', contentType: 'audio/*' } },
       async handler(context) {
         const ctx = context as RouteContext;
         const vendor = ctx.params['vendor'] ?? '';

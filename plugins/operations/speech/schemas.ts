@@ -10,7 +10,7 @@ const speed = {
   type: 'number',
   minimum: 0.25,
   maximum: 4,
-  description: '1 is normal. A vendor with a narrower range refuses what is outside, and names it.',
+  description: '1 is normal. Providers with a narrower range reject other values; the error names the range.',
 } as const;
 
 /** Body of `POST /{vendor}/tts`. */
@@ -19,11 +19,19 @@ export const SPEECH_BODY = Object.freeze({
   additionalProperties: false,
   required: ['text'],
   properties: {
-    text: { type: 'string', maxLength: LONGEST_TEXT, description: 'What to say.' },
-    voice: { type: 'string', maxLength: LONGEST_NAME, description: 'A voice of this vendor; its default when absent.' },
+    text: { type: 'string', maxLength: LONGEST_TEXT, description: 'Text to speak.' },
+    voice: {
+      type: 'string',
+      maxLength: LONGEST_NAME,
+      description: 'Voice of this provider. Default: its default voice.',
+    },
     speed,
-    format: { type: 'string', enum: FORMATS, description: 'The vendor’s first format when absent.' },
-    model: { type: 'string', maxLength: LONGEST_NAME, description: 'A model of this vendor; its first when absent.' },
+    format: { type: 'string', enum: FORMATS, description: 'Default: the provider’s first format.' },
+    model: {
+      type: 'string',
+      maxLength: LONGEST_NAME,
+      description: 'Model of this provider. Default: its first model.',
+    },
     language: {
       type: 'string',
       pattern: '^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8}){0,4}$',
@@ -32,14 +40,15 @@ export const SPEECH_BODY = Object.freeze({
     stream: {
       type: 'boolean',
       default: true,
-      description: 'False waits for the whole sound, so that its length is told and every error is an error response.',
+      description:
+        'False waits for the whole audio, so that the response has its length and every error is an error response.',
     },
     split: {
       type: 'boolean',
       default: false,
-      description: 'Speaks a text over the model’s limit in pieces, cut at the ends of sentences, and joins the sound.',
+      description: 'Splits text over the model’s limit at ends of sentences and joins the audio.',
     },
-    options: { type: 'object', description: 'Fields of the vendor’s own; docs/plugins/tts.md lists them.' },
+    options: { type: 'object', description: 'Provider-specific fields, listed in docs/plugins/tts.md.' },
   },
 } as const);
 
@@ -61,10 +70,10 @@ export const OPENAI_SPEECH_BODY = Object.freeze({
         { type: 'object', required: ['id'], properties: { id: { type: 'string', maxLength: LONGEST_NAME } } },
       ],
     },
-    voice_id: { type: ['string', 'null'], maxLength: LONGEST_NAME, description: 'As `voice`; Mistral’s name of it.' },
-    response_format: { type: 'string', enum: FORMATS, description: 'mp3 when absent and the vendor has it.' },
+    voice_id: { type: ['string', 'null'], maxLength: LONGEST_NAME, description: 'Mistral’s name of `voice`.' },
+    response_format: { type: 'string', enum: FORMATS, description: 'Default: mp3 if the provider supports it.' },
     speed,
-    instructions: { type: 'string', maxLength: 4096, description: 'How to speak, for models that take it.' },
+    instructions: { type: 'string', maxLength: 4096, description: 'Speaking style, for models that support it.' },
     stream_format: { type: 'string', enum: ['audio', 'sse'], default: 'audio' },
   },
 } as const);

@@ -40,6 +40,6 @@ export function findVendor(offers: ReadonlyMap<string, SpeechProvider>, name: st
   const shown = JSON.stringify(name.length > 64 ? `${name.slice(0, 64)}…` : name);
   throw new GatewayError(
     'unsupported_provider',
-    `There is no speech vendor ${shown}. Configured are: ${[...offers.keys()].join(', ') || 'none'}.`,
+    `Speech provider ${shown} not found. Configured: ${[...offers.keys()].join(', ') || 'none'}.`,
   );
 }

@@ -4,7 +4,7 @@ const MAX_ID = 300;
 /** Control characters and lone surrogates. */
 export const CONTROL = /\p{Cc}|\p{Cs}/u;
 
-/** Throws `invalid_request` for a text that names no account. */
+/** Throws `invalid_request` for an invalid account id. */
 export function checkAccountId(id: string): void {
   if (id !== '' && id.length <= MAX_ID && !CONTROL.test(id)) return;
   throw new GatewayError(

@@ -18,7 +18,7 @@ import { CONTROL, checkAccountId } from './account-id.ts';
 import type { ReadAccountBudgets } from './budgets/balance.ts';
 import { CALLER_BUDGET } from './budgets/view.ts';
 
-/** How many of an account's newest entries are shown. */
+/** Number of ledger entries in the details of an account, newest first. */
 const SHOWN_ENTRIES = 20;
 
 const MONEY = { type: 'string', description: 'US dollars as a decimal string.' } as const;
@@ -49,7 +49,7 @@ const KEPT_BYTES = {
   description: 'Bytes of what the account keeps: results for idempotency keys, responses, memories of agents.',
 } as const;
 
-/** One account, with what stands beside its books. */
+/** Account details, with data from outside the ledger. */
 const WHOLE_ACCOUNT = {
   ...ACCOUNT,
   properties: {
@@ -107,7 +107,7 @@ const PLAN_BODY = {
 
 const { required: _required, ...PATCH_BODY } = PLAN_BODY;
 
-/** What is kept of an account beside the ledger. */
+/** Account data outside the ledger. */
 interface Account extends AccountRecord {
   readonly id: string;
 }
@@ -118,7 +118,7 @@ type Api = Pick<PluginApi, 'settings' | 'route' | 'command'> & {
   readonly operators: Pick<PluginApi['operators'], 'audit'>;
 };
 
-/** `/api/core/admin/accounts` and `tollgate accounts`. An id with a slash is sent as `%2F`. */
+/** Registers `/api/core/admin/accounts` and `tollgate accounts`. An id with a slash is sent as `%2F`. */
 export function registerAccounts(api: Api, readBudgets: ReadAccountBudgets = async () => []): void {
   const {
     books: { ledger },
@@ -175,7 +175,7 @@ function listAccounts(
     },
     async read({ limit: wanted, after, filters }) {
       const [name, plan] = [textOf(filters, 'name')?.toLowerCase(), textOf(filters, 'plan')];
-      // What filters leave out is looked at too.
+      // Filters drop accounts, so more must be read.
       const limit = name === undefined && plan === undefined ? wanted : MAX_COMPARED;
       const found = await ledger.accounts({ limit: limit + 1, ...(after !== undefined && { after }) });
       const page = found.slice(0, limit);
@@ -215,7 +215,7 @@ function listAccounts(
   });
 }
 
-/** An account with its newest entries, the budgets of its plan and what it keeps. */
+/** Returns an account with its newest entries, its plan's budgets and the size of its documents. */
 async function showWhole(
   { books: { ledger }, stores, settings }: Api,
   readBudgets: ReadAccountBudgets,
@@ -272,7 +272,7 @@ function creditAction(make: Make, ledger: Ledger, show: ShowAccount): Action {
       const { ref, amount, reason, credited } = await writeCredit(ledger, id, body);
       const account = await show(id);
       return {
-        // What was credited before is no change.
+        // A repeated credit changes nothing.
         ...(credited && { after: { amount_usd: amount, id: ref, reason, balance_usd: account.balance_usd } }),
         show: () => ({ id: ref, credited, ...news, amount_usd: amount, account }),
       };
@@ -297,9 +297,9 @@ function creditAction(make: Make, ledger: Ledger, show: ShowAccount): Action {
   });
 }
 
-/** How many accounts are looked at for ids that are like another one. */
+/** Maximum number of accounts that are compared for similar ids. */
 const MAX_COMPARED = 1000;
-/** How many accounts are read at once, and how much CPU a page of them takes. */
+/** Number of accounts read concurrently, and maximum CPU time for a page of them. */
 const AT_ONCE = 100;
 const MOST_CPU_MS = 25;
 
@@ -310,7 +310,10 @@ interface News {
 
 const KNOWN: News = Object.freeze({ is_new: false, similar: [] });
 
-/** Whether nothing is known of an account, and which known ones somebody may have meant; a store that fails now is the credit's to tell. */
+/**
+ * Returns if an account is new, and known accounts with similar ids. Ignores store failures: the credit itself reports
+ * them.
+ */
 async function lookForNew(ledger: Pick<Ledger, 'accounts' | 'balance'>, id: string): Promise<News> {
   try {
     if ((await ledger.balance(id)).updatedAt !== 0) return KNOWN;
@@ -321,7 +324,7 @@ async function lookForNew(ledger: Pick<Ledger, 'accounts' | 'balance'>, id: stri
   }
 }
 
-/** Money to a typo would be nobody's. */
+/** A credit to a mistyped id creates an account that no one uses. */
 function warnOfNew(shown: {
   readonly similar: readonly string[];
   readonly amount_usd: string;
@@ -393,7 +396,7 @@ function describe({ id, plan }: Pick<Account, 'id' | 'plan'>, defaultPlan: strin
   };
 }
 
-/** A balance as `/api/core/balance` shows it. */
+/** Formats a balance for `/api/core/balance`. */
 export function showBalance({ balance, held, spent, credited, updatedAt }: AccountBalance) {
   return {
     balance: formatUsd(balance),
@@ -404,7 +407,7 @@ export function showBalance({ balance, held, spent, credited, updatedAt }: Accou
   };
 }
 
-/** Writes a credit, once for each id of it. */
+/** Writes a credit, at most once per credit id. */
 async function writeCredit(
   ledger: Pick<Ledger, 'credit'>,
   id: string,

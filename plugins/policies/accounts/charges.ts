@@ -30,65 +30,67 @@ import { type CountedBudget, countsTarget, isByTarget, lessOf } from './budgets/
 import type { CallBudgets } from './budgets/find-budgets.ts';
 
 export interface ChargeRules {
-  /** Whether the balance must cover a call. */
+  /** The balance must cover each call. */
   readonly isEnforced: boolean;
-  /** Whether a model without a known price may be called where money is limited. */
+  /** Calls to models without a known price are allowed even if money is limited. */
   readonly allowsUnknownPrice: boolean;
-  /** How long a reservation lives for each target of a call, and once more. */
+  /** Lifetime of a reservation per target of a call, and an additional margin. */
   readonly longestCallMs: number;
   readonly marginMs: number;
-  /** The fewest output tokens that a call is sent with whose limit was lowered to what is left. */
+  /** Minimum number of output tokens for a call whose limit is lowered to the remaining money. */
   readonly leastOutput: number;
 }
 
-/** What a call holds while it runs. */
+/** Hold of a running call. */
 interface Hold {
-  /** `unknown` while, or when, the store did not say whether it reserved anything. */
+  /** `unknown` until the store has confirmed or rejected the reservation. */
   state: 'unknown' | 'held' | 'refused';
-  /** The budgets with windows that it counts in, and what of each was used when it was held. */
+  /** Budgets with windows that count the call, and the used amount of each at the time of the hold. */
   budgets: readonly CountedBudget[];
   used: readonly number[];
   amount: number;
-  /** Reservations beside the first: a stream that broke off was to go on at another target. */
+  /** Additional reservations, made when an interrupted stream resumed at another target. */
   more: readonly string[];
   /** All reservations, until the call ends. */
   running: readonly RunningCall[];
-  /** Whether the balance or a budget has to cover it. */
+  /** The balance or a budget must cover the call. */
   isLimited: boolean;
-  /** Whether it stays after a call that ended well: who made the call settles it. */
+  /** The hold stays after a successful call; the plugin that made the call settles it later. */
   readonly isKept: boolean;
 }
 
-/** A call that this process runs, from its reservation to its end. */
+/** Running call of this process, from its reservation to its end. */
 export interface RunningCall extends Linked<RunningCall> {
-  /** When its reservation expires, by the clock of the books. */
+  /** Expiry of its reservation, by the ledger's clock. */
   readonly expiresAt: number;
   /** Nano-dollars that the ledger holds for it. */
   held: number;
 }
 
-/** What the policy works with beside the API. */
+/** Dependencies of the policy in addition to the API. */
 export interface Books {
   readonly ledger: PluginApi['books']['ledger'];
   readonly rules: ChargeRules;
   readonly queues: WriteQueues;
-  /** What reservations expire by: it never jumps. */
+  /** Clock for the expiry of reservations; it never jumps. */
   readonly clock: { now(): number };
-  /** What calls are counted by, in budgets and in reports: one instant for each call, that of its reservation. */
+  /** Clock for counting calls in budgets and reports. Each call counts at the time of its reservation. */
   readonly now: () => number;
   readonly running: LinkedList<RunningCall>;
   readonly budgets: CallBudgets;
   readonly refusals: RefusalCount;
 }
 
-/** How long a change may wait for the store: what comes after the sweeper still corrects it. */
+/** Maximum time that a change waits for the store. Later changes still correct the sweeper's charge. */
 const LONGEST_WAIT_MS = 43_200_000;
 
-/** Where changes wait while the store is away. */
+/** Queues of changes while the store is unavailable. */
 export interface WriteQueues {
-  /** Of reservations that the store confirmed. */
+  /** Changes of reservations that the store confirmed. */
   readonly certain: WriteQueue;
-  /** Of those that may never have happened: many more than calls, and less worth keeping. */
+  /**
+   * Changes of reservations that may not exist. There are many more of them than calls, and they are less important.
+   */
   readonly uncertain: WriteQueue;
 }
 
@@ -97,11 +99,12 @@ const HOLD = Symbol('accounts.hold');
 const NONE: readonly never[] = Object.freeze([]);
 
 /**
- * Reserves the most a call may cost; where nobody named a limit of output, and what is left does not pay for the model's whole output, it
- * sets the limit that it pays for. Throws `insufficient_balance`, `rate_limited` where only other calls are in the way, `model_not_allowed`
- * when the price is not known where money is limited, and what the store throws: {@link settle} releases what may have been reserved.
+ * Reserves the maximum cost of a call. If no one set an output limit and the remaining money does not cover the model's
+ * maximum output, sets the limit that it covers. If the call has a hold already, reserves that much in addition.
  *
- * Of a call that holds something already it reserves that much in addition.
+ * Throws `insufficient_balance`, or `rate_limited` if only holds of other calls are in the way. Throws
+ * `model_not_allowed` if the price is unknown and money is limited. Also throws errors of the store; {@link settle}
+ * then releases a possible reservation.
  */
 export async function reserve(api: PluginApi, call: Call, books: Books): Promise<void> {
   const { ledger, rules, clock, running } = books;
@@ -173,7 +176,7 @@ export async function reserve(api: PluginApi, call: Call, books: Books): Promise
   throw refusalOf(books, wanted, result, own, room);
 }
 
-/** A call that is reserved, once more with less where what is left does not cover it. */
+/** Call to reserve, with a retry at a lower amount if the remaining money does not cover it. */
 interface Wanted {
   readonly api: PluginApi;
   readonly ledger: Books['ledger'];
@@ -183,13 +186,13 @@ interface Wanted {
   readonly budgets: readonly BudgetHold[];
 }
 
-/** What the balance and the budgets of a call leave for it. */
+/** Money that the balance and the budgets of a call leave for it. */
 interface Room {
-  /** By all of them. */
+  /** Minimum over all of them. */
   readonly now: number;
-  /** By all of them, once no other call holds anything. */
+  /** Minimum over all of them after all other holds are released. */
   readonly later: number;
-  /** By the balance, then by each budget. */
+  /** Balance first, then each budget. */
   readonly each: readonly number[];
 }
 
@@ -210,7 +213,7 @@ function roomOf({ rules, budgets }: Pick<Wanted, 'rules' | 'budgets'>, states: R
   return roomIn(budgets, rules.isEnforced ? states.account : undefined, states.budgets);
 }
 
-/** `account` is undefined where the balance is not enforced. */
+/** `account` is undefined if the balance is not enforced. */
 function roomIn(
   budgets: readonly BudgetHold[],
   account: AccountBalance | undefined,
@@ -222,11 +225,17 @@ function roomIn(
   return { each, now: Math.min(...each), later: Math.min(...left.map((amount = Number.POSITIVE_INFINITY) => amount)) };
 }
 
-/** Output that most responses do with: a call takes half of what is left, so that others find something, and all of it to have so much. */
+/**
+ * Number of output tokens that is enough for most responses. A call takes half of the remaining money to leave some for
+ * others, and more only to reach this number.
+ */
 const ENOUGH_OUTPUT = 4096;
 const MAX_TOKENS_HEADER = 'x-tollgate-max-tokens';
 
-/** The most output tokens that so much money pays for; undefined for what has no such limit, or no known price. */
+/**
+ * Returns the maximum number of output tokens for an amount; undefined if the operation has no such limit or the price
+ * is unknown.
+ */
 export function outputFor(api: PluginApi, call: Call, amount: number): number | undefined {
   const { completion_tokens: most } = api.books.estimate(call).units;
   if (most === undefined) return undefined;
@@ -242,27 +251,30 @@ export function outputFor(api: PluginApi, call: Call, amount: number): number | 
   return fits;
 }
 
-/** The output tokens that a call asks for; undefined where the gateway chooses. */
+/** Returns the output limit that the caller requested; undefined if the gateway chooses it. */
 export function namedLimit({ client, request }: Call): number | undefined {
   const { max_completion_tokens, max_tokens } = request as Partial<ChatRequest>;
   const limit = Math.max(max_completion_tokens ?? 0, max_tokens ?? 0);
   return limit > 0 && client?.demandsLimit !== true ? limit : undefined;
 }
 
-/** The output limit that fits what is left; undefined when that is too little, or when the caller has set the limit. */
+/**
+ * Returns the output limit that the remaining money covers. Undefined if it is too small, or if the caller has set a
+ * limit.
+ */
 function fitOutput({ api, call, rules }: Wanted, { now }: Room): number | undefined {
   const most = outputFor(api, call, now) ?? 0;
   if (namedLimit(call) !== undefined || most < leastOf(call, rules)) return undefined;
   return Math.max(outputFor(api, call, Math.floor(now / 2)) ?? 0, Math.min(most, ENOUGH_OUTPUT));
 }
 
-/** The fewest tokens that a call is sent with when its limit is lowered. */
+/** Minimum number of output tokens for a call with a lowered limit. */
 export function leastOf({ request }: Call, { leastOutput }: ChargeRules): number {
   const { max_completion_tokens: most, max_tokens } = request as Partial<ChatRequest>;
   return Math.min(leastOutput, Math.max(most ?? 0, max_tokens ?? 0) || leastOutput);
 }
 
-/** When a call that others are in the way of may be tried again: they may end at any time. */
+/** Retry delay if holds of other calls are in the way: they may end at any time. */
 const HELD_RETRY_MS = 5000;
 
 function refusalOf(
@@ -310,15 +322,18 @@ const REFUSALS = Object.freeze({
   user: { what: 'budget of this user, over all API keys,', instead: 'Ask its operator to raise it, or' },
 });
 
-/** A budget that a call counts in, and whose it is. */
+/** Budget that counts a call, and its owner. */
 interface OwnBudget extends BudgetHold {
   readonly whose: 'key' | 'user';
 }
 
-/** By principal, which is the same object until its key changes. */
+/** Cached by principal, which is the same object until its key changes. */
 const ownBudgets = new WeakMap<Principal, readonly OwnBudget[]>();
 
-/** The budgets of a caller: that of the user over all keys, and that of the key, which counts also where it has no limit. */
+/**
+ * Returns the budgets of a caller: the user's over all keys, and the key's. The key's budget counts even without a
+ * limit.
+ */
 export function budgetsOf(principal: Principal): readonly OwnBudget[] {
   const known = ownBudgets.get(principal);
   if (known) return known;
@@ -326,20 +341,23 @@ export function budgetsOf(principal: Principal): readonly OwnBudget[] {
   const budgets: OwnBudget[] = [];
   if (userLimits?.budget !== undefined)
     budgets.push({ whose: 'user', id: userBudgetId(userId), limit: userLimits.budget });
-  // Also for keys without a budget, so that `spent_usd` is known of them too.
+  // Also counts for keys without a budget, so that their `spent_usd` is known.
   if (limitsId !== undefined)
     budgets.push({ whose: 'key', id: keyBudgetId(limitsId), limit: budget ?? Number.POSITIVE_INFINITY });
   ownBudgets.set(principal, budgets);
   return budgets;
 }
 
-/** Settles a call's true cost, or releases what it held when it owes nothing. Once, now or when the store is back. */
+/**
+ * Settles the actual cost of a call, or releases its hold if the call costs nothing. Runs once, now or after the store
+ * recovers.
+ */
 export function settle(books: Books, call: Call, outcome: Outcome): Promise<void> | undefined {
   const { ledger, queues, running } = books;
   const hold = call.state.get(HOLD) as Hold | undefined;
   for (const entry of hold?.running ?? NONE) running.remove(entry);
   if (outcome.refusedBy !== undefined && hold?.state !== 'held') return recordUnsent(books, call, outcome);
-  // An `answer` hook responded before anything was reserved, or a plugin failed.
+  // An `answer` hook responded before the reservation, or a plugin failed.
   if (!hold)
     return (
       chargeAnswered(books, call, outcome) ??
@@ -354,7 +372,7 @@ export function settle(books: Books, call: Call, outcome: Outcome): Promise<void
   const released = hold.more.map((id) => queue.add({ id, until, write: () => ledger.release(account, id) }));
   const isOwed = outcome.units !== undefined && (outcome.sent || (outcome.cost ?? 0) > 0);
   if (!isOwed) return queue.add({ id: call.id, until, write: () => ledger.release(account, call.id, facts, now) });
-  // Those of a provider or a model that did not answer it.
+  // Budgets of a provider or model that did not serve the call.
   const { target } = outcome;
   const uncharged = hold.budgets
     .filter((budget) => isByTarget(budget.rule) && !(target && countsTarget(budget, target)))
@@ -366,7 +384,10 @@ export function settle(books: Books, call: Call, outcome: Outcome): Promise<void
   return hold.budgets.length === 0 ? settled : settled.then(() => books.budgets.noteSettled(hold));
 }
 
-/** What is charged of a call whose cost cannot be known, where money is limited: what was held for it, or its known parts where they are more. */
+/**
+ * Returns the charge of a call with unknown cost if money is limited. It is the hold of the call, or the sum of its
+ * known parts if that is larger.
+ */
 function boundOf({ amount }: Hold, { costParts = [] }: Outcome): number {
   const known = costParts.reduce((sum, { usd }) => sum + picoRate((usd ?? 0) * 1_000_000), 0);
   return Math.max(amount, roundCost(known));
@@ -380,17 +401,20 @@ function unknownPrice({ targets: [target] }: Call): GatewayError {
   );
 }
 
-/** Refused calls of one key, or of a user without one, that get a record in a minute: a loop that is refused must not fill the store. */
+/**
+ * Maximum number of records of rejected calls per minute and key, or user without a key. A client that loops on errors
+ * must not fill the store.
+ */
 const MAX_REFUSED = 60;
 const MAX_CALLERS = 10_000;
 const MINUTE_MS = 60_000;
 
-/** Counts the records of refused calls; made once for a process. */
+/** Counts the records of rejected calls; created once per process. */
 export class RefusalCount {
   #since = 0;
   #counts = new Map<string, number>();
 
-  /** Whether one more call of a caller may be recorded in this minute. */
+  /** Returns if a rejected call of a caller may be recorded in this minute. */
   admit({ keyId, userId }: Principal, now: number): boolean {
     if (now - this.#since >= MINUTE_MS) {
       this.#since = now;
@@ -404,7 +428,10 @@ export class RefusalCount {
   }
 }
 
-/** Writes the record of a call that ended before anything was sent: refused, or answered or failed by a plugin. It costs nothing, and counts in no budget. */
+/**
+ * Writes the record of a call that ended before anything was sent: rejected, or answered or failed by a plugin. It
+ * costs nothing, and no budget counts it.
+ */
 function recordUnsent(
   { ledger, queues, refusals, now }: Books,
   call: Call,
@@ -418,7 +445,7 @@ function recordUnsent(
   });
 }
 
-/** Holds nothing and releases it: what is left is the record. */
+/** Reserves zero and releases it, which leaves only the record. */
 async function writeFree(ledger: Books['ledger'], call: Call, facts: CallFacts, now: number): Promise<void> {
   const { account } = call.principal;
   const floor = Number.NEGATIVE_INFINITY;
@@ -426,14 +453,15 @@ async function writeFree(ledger: Books['ledger'], call: Call, facts: CallFacts, 
   await ledger.release(account, call.id, facts, now);
 }
 
-/** How long the charge may wait for the store. */
+/** Maximum time that the charge waits for the store. */
 const CHARGE_WAIT_MS = 3_600_000;
-/** How long it is held between reserving and settling: should the gateway die there, the sweeper settles it. */
+/** Lifetime of the hold between reservation and settlement. If the gateway dies in between, the sweeper settles it. */
 const HOLD_MS = 60_000;
 
 /**
- * Records a call that an `answer` hook responded to, and charges what the hook says that its response costs. Such a call reserves
- * nothing, and when it ends its response is out: neither the balance nor a budget refuses the charge, all may go below zero for it.
+ * Records a call that an `answer` hook responded to, and charges the cost that the hook set. Such a call has no
+ * reservation, and its response is sent before it ends. So the charge is never rejected, and the balance and budgets
+ * may become negative.
  */
 export function chargeAnswered(
   books: Pick<Books, 'ledger' | 'queues' | 'budgets' | 'now'>,
@@ -441,7 +469,7 @@ export function chargeAnswered(
   outcome: Outcome,
 ): Promise<void> | undefined {
   const amount = Math.ceil(outcome.cost ?? 0);
-  // Neither cost nor saving: it was refused, or answered for nothing.
+  // Neither cost nor saving: the call was rejected, or answered at no cost.
   if (outcome.sent || (amount <= 0 && outcome.saved === undefined)) return undefined;
   const { id, principal } = call;
   const { account } = principal;
@@ -453,7 +481,7 @@ export function chargeAnswered(
     id,
     until: Date.now() + CHARGE_WAIT_MS,
     async write() {
-      // Said again after its reply was lost it is a duplicate, which is as well.
+      // A repetition after a lost reply is a `duplicate`, which is fine.
       const expiresAt = Date.now() + HOLD_MS;
       const counted = holdsOf(await books.budgets.findWithoutTarget(call, now));
       const all = [...budgetsOf(principal), ...counted];
@@ -465,10 +493,10 @@ export function chargeAnswered(
   });
 }
 
-/** What one reservation of the ledger may count in beside the totals of its key and its user. */
+/** Maximum number of budgets in one ledger reservation, in addition to the totals of its key and user. */
 const MAX_BUDGETS = 30;
 
-/** What the ledger holds for a call in these budgets. Throws when there are more of them than it takes. */
+/** Returns the ledger holds of a call for these budgets. Throws if there are too many. */
 export function holdsOf(budgets: readonly CountedBudget[]): readonly BudgetHold[] {
   if (budgets.length <= MAX_BUDGETS) return budgets.map(({ hold }) => hold);
   throw new GatewayError(

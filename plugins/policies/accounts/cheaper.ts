@@ -2,14 +2,18 @@ import type { Call, ChatRequest, PluginApi } from '../../../contract/index.ts';
 import { assertTarget, createModelCheck, splitName } from '../kit/model-names.ts';
 import { type Books, budgetsOf, holdsOf, leastOf, namedLimit, outputFor, readRoom } from './charges.ts';
 
-/** What `whenBudgetEnds` says: by an alias, a pattern, `provider/model` or `*`, the model that calls go to which are not covered. */
+/**
+ * Option `whenBudgetEnds`: maps an alias, a pattern, `provider/model` or `*` to the model for calls that are not
+ * covered.
+ */
 export type CheaperModels = Readonly<Record<string, string>>;
 
 const HEADER = 'x-tollgate-budget-fallback';
 
 /**
- * Sends calls that a balance or a budget does not cover to a cheaper model that it covers. Where it covers that one neither, or the caller may not use it,
- * the call goes on as it was, and is refused as ever. What is left is read here and held in `reserve`: only that lets a call through.
+ * Redirects calls that the balance or a budget does not cover to a cheaper model that it covers. If the cheaper model
+ * is not covered or not allowed for the caller, the call continues unchanged and is rejected as usual. This hook only
+ * reads the remaining money; only `reserve` holds it and admits the call.
  */
 export function registerCheaper(api: PluginApi, books: Books, models: CheaperModels): void {
   if (Object.keys(models).length === 0) return;
@@ -43,7 +47,9 @@ export function registerCheaper(api: PluginApi, books: Books, models: CheaperMod
   });
 }
 
-/** Whether what is left now covers a call, where need be with a lowered limit of output; undefined where its price is not known. */
+/**
+ * Checks if the remaining money covers a call, possibly with a lowered output limit. Undefined if the price is unknown.
+ */
 async function isCovered(api: PluginApi, call: Call, books: Books): Promise<boolean | undefined> {
   const { cost } = api.books.estimate(call);
   if (cost === undefined) return undefined;
@@ -54,7 +60,7 @@ async function isCovered(api: PluginApi, call: Call, books: Books): Promise<bool
   return namedLimit(call) === undefined && (outputFor(api, call, now) ?? 0) >= leastOf(call, books.rules);
 }
 
-/** Finds the cheaper model of a call: by the name that was asked for, then by what it stands for, then by the longest pattern. */
+/** Finds the cheaper model of a call: by the requested name, then by its target, then by the longest pattern. */
 function createFinder(models: CheaperModels): (call: Call<'chat'>) => string | undefined {
   const exact = new Map(Object.entries(models));
   const patterns = [...exact].flatMap(([name, to]) => (name.endsWith('*') ? [[name.slice(0, -1), to] as const] : []));

@@ -48,7 +48,7 @@ const BALANCE = {
   },
 } as const;
 
-/** What a caller may read of its own account, and of no other. */
+/** Routes for callers to read their own account, and no other. */
 function accountRoutes(api: PluginApi, permission: string, readBudgets: ReadBudgets): readonly Route[] {
   return [balanceRoute(api, permission, readBudgets)];
 }
@@ -61,7 +61,7 @@ function balanceRoute(api: PluginApi, permission: string, readBudgets: ReadBudge
     summary: 'The balance, the plan and its limits',
     auth: ['key', 'token'],
     permission,
-    // No account can be named: a caller who tries is refused, instead of getting its own account for the other's.
+    // The account cannot be selected. A caller that tries gets an error instead of its own account.
     query: { type: 'object', additionalProperties: false, properties: {} },
     responses: {
       200: {
@@ -97,10 +97,13 @@ function balanceRoute(api: PluginApi, permission: string, readBudgets: ReadBudge
   };
 }
 
-/** How many reservations without a response of the store are released once it is back. */
+/** Maximum number of unconfirmed reservations that are released after the store recovers. */
 const MAX_UNCERTAIN = 1000;
 
-/** The ledger on every call: reserve before it is sent, settle its true cost once, release what was never used. */
+/**
+ * Applies the ledger to every call: reserves before it is sent, settles its actual cost once, and releases unused
+ * reservations.
+ */
 export default definePlugin({
   name: 'accounts',
   kind: 'policy',
@@ -199,11 +202,12 @@ export default definePlugin({
     } = api;
     const { billing } = api.settings;
     const clock = createLedgerClock(ledger, api.log);
-    // Budgets of all gateways go by one clock where the store has one; elsewhere by the machine's, which people may set.
+    // Budgets of all gateways use the store's clock if it has one. Otherwise they use the machine's clock, which may be
+    // changed.
     const now = ledger.clock ? clock.now : () => Date.now();
     const budgets = setUpBudgets(api, now, config.budgetWebhook);
     for (const route of accountRoutes(api, config.permission, budgets.read)) api.route(route);
-    // Where plans of accounts were before they had records; read until an account's plan is changed.
+    // Former place of the plans of accounts. It is read until an account's plan is changed.
     api.stores.share<AccountRecord>(ACCOUNTS);
     registerAccounts(api, budgets.readOfAccount);
     api.operators.figure({
@@ -216,7 +220,7 @@ export default definePlugin({
       help: 'Documents that this process dropped because their account keeps too much.',
       read: () => api.stores.kept.known.dropped,
     });
-    // Those of an account that several users share are not told apart.
+    // Documents of an account that several users share cannot be separated by user.
     api.stores.personalData({
       name: 'kept_documents',
       count: ({ userId }) => api.stores.kept.count(userId),
@@ -234,7 +238,7 @@ export default definePlugin({
       leastOutput: config.leastOutput,
     };
     const otherwise = 'the sweeper charges what was reserved';
-    // What waits for the store, and the calls that run, are those of this process: whichever configuration they began with.
+    // Queued changes and running calls belong to the process, and survive a reload.
     const queues = api.keep(
       'queues',
       (): WriteQueues => ({
@@ -282,7 +286,7 @@ export default definePlugin({
   },
 });
 
-/** Throws an {@link OptionError} for a balance that is enforced and need not be known. */
+/** Throws an {@link OptionError} if the balance is enforced but may be unknown. */
 function assertClosed({ onStoreFailure }: { readonly onStoreFailure: string }, { billing }: GatewaySettings): void {
   if (onStoreFailure === 'open' && billing === 'enforce')
     throw new OptionError(
@@ -293,8 +297,8 @@ function assertClosed({ onStoreFailure }: { readonly onStoreFailure: string }, {
 }
 
 /**
- * Charges what a crash left behind. A call that this process runs is never among it, however long the process was stopped: of what
- * expires at its time or later, nothing is swept before it has ended.
+ * Charges reservations that a crash left open. Never charges a running call of this process, even if the process was
+ * paused for long. Reservations that expire at the same time as a running call or later wait for its end.
  */
 async function sweepBooks(api: PluginApi, clock: LedgerClock, running: LinkedList<RunningCall>): Promise<void> {
   try {
@@ -310,7 +314,7 @@ async function sweepBooks(api: PluginApi, clock: LedgerClock, running: LinkedLis
 
 const HOUR_MS = 3_600_000;
 
-/** Makes what deletes records of calls older than `keepMs`, once an hour: the store forgets whole hours. */
+/** Creates a function that deletes call records older than `keepMs`, once an hour: the store deletes whole hours. */
 function createForgetting({ books: { ledger }, log }: PluginApi, keepMs: number): () => Promise<void> {
   let next = 0;
   return async () => {
@@ -325,19 +329,19 @@ function createForgetting({ books: { ledger }, log }: PluginApi, keepMs: number)
   };
 }
 
-/** The time that reservations expire by, in Unix milliseconds: that of the store where it has a clock of its own. */
+/** Clock for the expiry of reservations, in Unix milliseconds: that of the store if it has one. */
 interface LedgerClock {
   now(): number;
-  /** Compares with the store's clock. Rejects when the store does not answer. */
+  /** Synchronizes with the store's clock. Rejects if the store does not respond. */
   adjust(): Promise<void>;
 }
 
-/** How far a machine's clock may be from the store's before its operator is told. */
+/** Difference between the machine's and the store's clock that causes a warning. */
 const TOLD_MS = 30_000;
 
 /**
- * Makes a clock that does not jump when somebody sets that of the machine: a call must not look forgotten because of it.
- * The machine's clock counts only at the start, and for stores without one of their own.
+ * Creates a clock that ignores changes of the machine's clock: otherwise a running call might look abandoned. The
+ * machine's clock counts only at the start, and for stores without a clock.
  */
 export function createLedgerClock(ledger: Pick<Ledger, 'clock'>, log: Log): LedgerClock {
   let offsetMs = Date.now() - performance.now();
@@ -349,7 +353,7 @@ export function createLedgerClock(ledger: Pick<Ledger, 'clock'>, log: Log): Ledg
       if (!ledger.clock) return;
       const startedMs = performance.now();
       const storeMs = await ledger.clock();
-      // The store read its clock somewhere between the request and the response.
+      // The store read its clock between the request and the response.
       offsetMs = storeMs - (startedMs + performance.now()) / 2;
       const aheadMs = Date.now() - now();
       if (!isTold && Math.abs(aheadMs) > TOLD_MS)

@@ -11,7 +11,7 @@ import { ALL_PLANS, changedMeanwhile, PLAN_SCHEMA, PLANS, readPlan, writeBudget 
 import { type Action, type Actions, type List, type Resource, resource, WITHIN } from '../kit/resource.ts';
 import { refuseUnknownModels } from './budgets/model-check.ts';
 
-/** A plan with its limits, and who owns it: only those of the store are changed at run time. */
+/** Plan with its limits and its owner. Only plans of the store can be changed at run time. */
 interface ShownPlan extends WrittenPlan {
   readonly object: 'plan';
   readonly name: string;
@@ -19,7 +19,7 @@ interface ShownPlan extends WrittenPlan {
   readonly is_default: boolean;
 }
 
-/** As the configuration writes it. */
+/** Plan as in the configuration. */
 type WrittenPlan = Omit<Plan, 'budgets'> & { readonly budgets?: readonly BudgetValues[] };
 
 const SHOWN_PLAN = {
@@ -30,7 +30,7 @@ const SHOWN_PLAN = {
     name: { type: 'string' },
     owner: { enum: ['file', 'store'], description: 'Only those of the store are changed here.' },
     is_default: { type: 'boolean' },
-    // Its limits as under `plans` in the configuration.
+    // Limits as under `plans` in the configuration.
     ...PLAN_SCHEMA.properties,
   },
 } as const;
@@ -39,7 +39,7 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 const MAX_PLANS = 500;
 const MAX_JSON = 64 * 1024;
 
-/** The limits that have a column of their own. */
+/** Limits with their own column. */
 const COUNTS: readonly string[] = ['rpm', 'tpm', 'concurrency'];
 
 const COLUMNS: List<ShownPlan>['cli']['columns'] = [
@@ -58,7 +58,10 @@ const COLUMNS: List<ShownPlan>['cli']['columns'] = [
   ],
 ];
 
-/** `/api/core/admin/plans` and `tollgate accounts plans`: plans of the file are shown, those of the store are put and removed. */
+/**
+ * Registers `/api/core/admin/plans` and `tollgate accounts plans`. Plans of the file are read-only; those of the store
+ * can be changed and deleted.
+ */
 export function registerPlans(api: PluginApi): void {
   const { plans: ofFile, defaultPlan } = api.settings;
   const records = api.books.records<StoredPlans>(PLANS);
@@ -176,7 +179,7 @@ function refuseFile({ plans }: GatewaySettings, name: string): void {
   );
 }
 
-/** The plans with one put; throws where another change came before. */
+/** Adds or replaces a plan; throws after a conflicting change. */
 function withPlan(plans: StoredPlans, name: string, plan: Plan, expected: number | undefined): StoredPlans {
   const known = own(plans, name);
   if (expected !== undefined && expected !== (known?.version ?? 0)) throw changedMeanwhile();
@@ -185,7 +188,7 @@ function withPlan(plans: StoredPlans, name: string, plan: Plan, expected: number
   return { ...plans, [name]: { plan, version: nextVersion(plans) } };
 }
 
-/** The plans without one; throws where there is none, or another change came before. */
+/** Removes a plan; throws if it does not exist or after a conflicting change. */
 function withoutPlan(plans: StoredPlans, name: string, expected: number | undefined): StoredPlans {
   const known = own(plans, name);
   if (!known) throw noPlan(name);
@@ -193,7 +196,7 @@ function withoutPlan(plans: StoredPlans, name: string, expected: number | undefi
   return Object.fromEntries(Object.entries(plans).filter(([each]) => each !== name));
 }
 
-/** The error for a plan that there is not. */
+/** Error for an unknown plan. */
 function noPlan(name: string): GatewayError {
   return new GatewayError(
     'not_found',
@@ -213,7 +216,7 @@ function own(plans: StoredPlans, name: string): StoredPlan | undefined {
   return Object.hasOwn(plans, name) ? plans[name] : undefined;
 }
 
-/** A number that no plan here has: one that is removed and put again is another version. */
+/** Returns a version that no plan here has, so a plan that is deleted and created again has a new version. */
 function nextVersion(plans: StoredPlans): number {
   return Math.max(Date.now(), ...Object.values(plans).map(({ version }) => version + 1));
 }
@@ -227,7 +230,7 @@ function checkName(name: string): void {
   );
 }
 
-/** A misspelt provider would limit nothing. */
+/** A misspelled provider would limit nothing. */
 function checkProviders(
   { models: { offers } }: Pick<PluginApi, 'models'>,
   { providers = {}, budgets = [] }: Plan,
@@ -246,7 +249,7 @@ function parsePlan(text: string): object {
   try {
     if (text.length <= MAX_JSON) return JSON.parse(text) as object;
   } catch {
-    // Refused below.
+    // The error below covers it.
   }
   throw new GatewayError('invalid_request', `The plan is no JSON of up to 64 KiB: write '{"rpm":60,"tpm":40000}'.`, {
     param: 'json',

@@ -26,19 +26,19 @@ interface Erasure {
 const STAYS: Erasure['stays'] = Object.freeze([
   {
     what: 'entries of the ledger, records and sums of calls: the id of the user and of the account, names of sessions, messages of errors, models, times, amounts',
-    why: 'they are the books, which must not change; records go by themselves after policies.accounts.keepCalls',
+    why: 'accounting data must not change; records are deleted after policies.accounts.keepCalls',
   },
   {
     what: 'entries of the audit log',
-    why: 'they prove what operators did; they go by themselves after audit.keepFor',
+    why: 'they prove the actions of operators; they are deleted after audit.keepFor',
   },
   {
-    what: 'what an account keeps that is named otherwise than the user',
-    why: 'it is not known whose of its users it is; it goes by itself, by its own time',
+    what: 'data of an account whose name differs from the user',
+    why: 'its user is unknown; it is deleted when it expires',
   },
   {
-    what: 'responses that responseCache keeps in the memory of each process',
-    why: 'they have no user; they go by themselves, by their own time',
+    what: 'responses of responseCache in the memory of each process',
+    why: 'they have no user; they are deleted when they expire',
   },
 ]);
 
@@ -48,11 +48,11 @@ const ERASURE = {
   properties: {
     object: { const: 'erasure' },
     user_id: { type: 'string' },
-    dry_run: { type: 'boolean', description: 'True where nothing was erased, only counted.' },
+    dry_run: { type: 'boolean', description: 'True if data was only counted, not erased.' },
     erased: {
       type: 'object',
       additionalProperties: { type: 'integer' },
-      description: 'How many, by what they are, such as `keys`.',
+      description: 'Number of items by kind, such as `keys`.',
     },
     stays: {
       type: 'array',
@@ -68,7 +68,7 @@ const ERASURE = {
 const QUERY = {
   type: 'object',
   additionalProperties: false,
-  properties: { yes: { enum: ['true', 'false'], description: '`true` erases; without it is only counted.' } },
+  properties: { yes: { enum: ['true', 'false'], description: '`true` erases. Default: data is only counted.' } },
 } as const;
 
 type Api = Pick<PluginApi, 'books' | 'operators'>;
@@ -87,10 +87,10 @@ export function eraseAction(api: Api, checkId: (id: string) => void): Action {
   };
   const route: Route = {
     ...{ ...FOR_OPERATORS, scope: 'users:erase', method: 'DELETE', path: '/api/core/admin/users/:id' },
-    summary: 'Count what is kept of a user, and with `yes=true` erase it',
-    description: 'Keys stop working, sessions end. What stays, and why, is in the response.',
+    summary: 'Count the stored data of a user; `yes=true` erases it',
+    description: 'Revokes keys and ends sessions. The response lists remaining data and the reasons.',
     query: QUERY,
-    responses: { 200: { description: 'What was erased, or would be.', schema: ERASURE } },
+    responses: { 200: { description: 'Erased data, or data to be erased.', schema: ERASURE } },
     async handler(ctx) {
       const shown = await run(ctx.params['id'] ?? '', ctx.query['yes'] === 'true', auditActor(ctx));
       ctx.set('cache-control', 'no-store');
@@ -99,13 +99,14 @@ export function eraseAction(api: Api, checkId: (id: string) => void): Action {
   };
   const subcommand: Subcommand = {
     name: 'erase',
-    summary: 'Count what is kept of a user, and with --yes erase it',
-    args: [{ name: '<id>', summary: 'the user id, as in the tokens or in "keys create --user"' }],
-    options: [{ flags: '--yes', summary: 'really: keys stop working, and nothing of it can be brought back' }],
+    summary: 'Count the stored data of a user; --yes erases it',
+    args: [{ name: '<id>', summary: 'user id, as in tokens or in "keys create --user"' }],
+    options: [{ flags: '--yes', summary: 'confirm: keys are revoked and the data cannot be restored' }],
     async run({ args: [id = ''], options, io, actor }) {
       const erasure = await run(id, options['yes'] === true, actor);
       io.result(erasure, describe(erasure));
-      if (erasure.dry_run) io.note(`Nothing was erased. Do it with: tollgate users erase ${JSON.stringify(id)} --yes`);
+      if (erasure.dry_run)
+        io.note(`Nothing was erased. To erase, run: tollgate users erase ${JSON.stringify(id)} --yes`);
     },
   };
   return { route, subcommand };
@@ -146,7 +147,7 @@ async function eraseOne(data: ReturnType<Api['operators']['allPersonalData']>[nu
   } catch (cause) {
     throw new GatewayError(
       'store_unavailable',
-      `Not all was erased: the store did not take the removal of ${data.name}. Do it again; what is gone is not counted twice.`,
+      `Erasure is incomplete: the store could not delete ${data.name}. Try again; erased data is not counted twice.`,
       { retryAfterMs: 1000, cause },
     );
   }
@@ -159,7 +160,7 @@ function describe({ user_id, dry_run, erased, stays }: Erasure): string {
   return [
     `${dry_run ? 'To be erased' : 'Erased'} of ${printable(user_id)}:`,
     ...lines,
-    'What stays:',
+    'Remaining:',
     ...stays.map(({ what, why }) => `  ${what}; ${why}`),
   ].join('\n');
 }

@@ -21,20 +21,20 @@ const TARGET_ROW: Schema = {
     target: { type: 'string', description: '`provider/model`, or `provider#key/model` of one key' },
     provider: { type: 'string' },
     model: { type: 'string' },
-    key: { type: 'string', description: 'The name of the provider’s key, where it has several.' },
-    state: { enum: ['closed', 'half-open', 'open', 'drained'], description: 'Of several processes the worst.' },
+    key: { type: 'string', description: 'Name of the provider’s key, if it has several.' },
+    state: { enum: ['closed', 'half-open', 'open', 'drained'], description: 'Worst state of all processes.' },
     cause: { enum: ['rate_limit', 'credential', 'failures', 'shared'] },
-    open_until: { type: 'string', description: 'Until when it is left alone.' },
-    error_ratio: { type: 'number', description: 'The share of its latest attempts that failed.' },
+    open_until: { type: 'string', description: 'Time of the next retry.' },
+    error_ratio: { type: 'number', description: 'Failure rate of its latest attempts.' },
     attempts: { type: 'integer' },
-    whole_ms: { type: 'number', description: 'What a whole response takes lately.' },
-    first_token_ms: { type: 'number', description: 'What the first token of a stream takes lately.' },
+    whole_ms: { type: 'number', description: 'Recent duration of whole responses.' },
+    first_token_ms: { type: 'number', description: 'Recent time to the first token of streams.' },
     last_error: {
       type: 'object',
       required: ['at', 'message'],
       properties: {
         at: { type: 'string' },
-        message: { type: 'string', description: 'The words of the vendor or the network, secrets cut out.' },
+        message: { type: 'string', description: 'Error message of the vendor or the network, without secrets.' },
         class: { type: 'string' },
         status: { type: 'integer' },
         errno: { type: 'string' },
@@ -47,14 +47,14 @@ const TARGET_ROW: Schema = {
 const DRAINED: Schema = {
   type: 'array',
   items: { type: 'string' },
-  description: 'The targets and whole providers that operators drained.',
+  description: 'Targets and providers drained by operators.',
 };
 
 const RETRIES: Schema = {
   type: 'object',
   required: ['live', 'running', 'allowed', 'refused'],
   properties: {
-    live: { type: 'integer', description: 'Calls that have begun and not ended.' },
+    live: { type: 'integer', description: 'Running calls.' },
     ...{ running: { type: 'integer' }, allowed: { type: 'integer' }, refused: { type: 'integer' } },
   },
 };
@@ -62,9 +62,14 @@ const RETRIES: Schema = {
 function targetsRoute({ operators: { gateway } }: PluginApi): Route {
   return {
     ...{ ...FOR_OPERATORS, method: 'GET', path: '/api/core/admin/targets', scope: 'targets:read' },
-    summary: 'The targets that the configuration names or that were tried: state, errors, latency, the last error',
+    summary: 'List configured and used targets: state, errors, latency, last error',
     query: { type: 'object', additionalProperties: false, properties: PAGE_QUERY },
-    responses: { 200: { description: 'By name.', schema: listOf(TARGET_ROW, { retries: RETRIES, drained: DRAINED }) } },
+    responses: {
+      200: {
+        description: 'Targets, sorted by name.',
+        schema: listOf(TARGET_ROW, { retries: RETRIES, drained: DRAINED }),
+      },
+    },
     async handler(ctx) {
       const { limit, after = '' } = readPage(ctx);
       const state = await gateway.routing();
@@ -78,7 +83,7 @@ function targetsRoute({ operators: { gateway } }: PluginApi): Route {
 const RELOAD_BODY = {
   type: 'object',
   additionalProperties: false,
-  properties: { diff: { type: 'boolean', description: 'Only say what a reload would change.' } },
+  properties: { diff: { type: 'boolean', description: 'Only return what a reload would change.' } },
 } satisfies Schema;
 
 const RELOAD_RESPONSE: Schema = {
@@ -86,8 +91,8 @@ const RELOAD_RESPONSE: Schema = {
   required: ['object', 'file', 'reloaded', 'changes'],
   properties: {
     object: { const: 'reload' },
-    file: { type: 'string', description: 'The configuration’s name for people.' },
-    reloaded: { type: 'boolean', description: 'Whether it serves now.' },
+    file: { type: 'string', description: 'Display name of the configuration.' },
+    reloaded: { type: 'boolean', description: 'True if it is in use.' },
     changes: {
       type: 'array',
       items: {
@@ -95,7 +100,7 @@ const RELOAD_RESPONSE: Schema = {
         required: ['path', 'needs_restart'],
         properties: {
           path: { type: 'string' },
-          before: { type: 'string', description: 'As JSON, secrets masked; absent for what is new.' },
+          before: { type: 'string', description: 'JSON with masked secrets; absent for new values.' },
           after: { type: 'string' },
           needs_restart: { type: 'boolean' },
         },
@@ -107,15 +112,15 @@ const RELOAD_RESPONSE: Schema = {
 function reloadRoute({ operators: { gateway } }: PluginApi): Route {
   return {
     ...{ ...FOR_OPERATORS, method: 'POST', path: '/api/core/admin/reload', scope: 'config:reload' },
-    summary: 'Read the configuration anew, as `tollgate reload` does',
+    summary: 'Reload the configuration',
     ...{ body: RELOAD_BODY, bodyOptional: true },
-    responses: { 200: { description: 'What changed, or would.', schema: RELOAD_RESPONSE } },
+    responses: { 200: { description: 'Changes, or changes to be made.', schema: RELOAD_RESPONSE } },
     async handler(ctx) {
       const control = gateway.reloads();
       if (!control)
         throw new GatewayError(
           'feature_disabled',
-          'This gateway is part of another program, which reads its configuration. Start it with `tollgate start`, or reload it there.',
+          'This gateway is embedded in a program that loads the configuration. Reload it there, or start it with `tollgate start`.',
         );
       const isTrial = readObject(ctx.state.body)['diff'] === true;
       const report = await (isTrial ? control.compare() : control.reload('the admin API', auditActor(ctx)));
@@ -123,7 +128,7 @@ function reloadRoute({ operators: { gateway } }: PluginApi): Route {
       if (report.isInAudit === false)
         throw new GatewayError(
           'store_unavailable',
-          'The configuration was reloaded, but the store does not answer, so the audit log lacks an entry for it.',
+          'The configuration was reloaded, but its audit log entry could not be written: the store does not respond.',
           { retryAfterMs: 1000 },
         );
       ctx.set('cache-control', 'no-store');
@@ -134,7 +139,7 @@ function reloadRoute({ operators: { gateway } }: PluginApi): Route {
 
 /** Report of a reload; a refused configuration is an error. */
 function describeReport({ file, isReloaded, changes, problem, summary = problem }: ReloadReport): object {
-  if (summary !== undefined) throw new GatewayError('conflict', `Nothing was changed: ${summary}`);
+  if (summary !== undefined) throw new GatewayError('conflict', `No changes made: ${summary}`);
   const rows = changes.map(({ needsRestart, ...change }) => ({ ...change, needs_restart: needsRestart }));
   return { object: 'reload', file, reloaded: isReloaded, changes: rows };
 }
@@ -144,19 +149,18 @@ const CONFIGURATION: Schema = {
   required: ['object', 'file', 'is_default', 'configuration', 'sources'],
   properties: {
     object: { const: 'configuration' },
-    file: { type: 'string', description: 'The configuration’s name for people.' },
-    is_default: { type: 'boolean', description: 'Whether it is the built-in one.' },
-    configuration: { type: 'object', description: 'The values that count, defaults included, secrets masked.' },
+    file: { type: 'string', description: 'Display name of the configuration.' },
+    is_default: { type: 'boolean', description: 'True for the built-in configuration.' },
+    configuration: { type: 'object', description: 'Effective values with defaults and masked secrets.' },
     sources: {
       type: 'object',
       additionalProperties: { type: 'string' },
       description:
-        'By JSON pointer where a value came from: `env PORT`, `file /run/secrets/key`, `tollgate.config.yaml:3`. What is not there is a default.',
+        'Source of each value by JSON pointer: `env PORT`, `file /run/secrets/key`, `tollgate.config.yaml:3`. Other values are defaults.',
     },
     problem: {
       type: 'string',
-      description:
-        'Why the last reload was refused, whatever asked for it; absent where none was, or one went well since.',
+      description: 'Reason why the last reload was rejected; absent after a successful reload.',
     },
   },
 };
@@ -165,8 +169,8 @@ const CONFIGURATION: Schema = {
 function configurationRoute({ operators: { gateway } }: PluginApi): Route {
   return {
     ...{ ...FOR_OPERATORS, method: 'GET', path: '/api/core/admin/configuration', scope: 'config:read' },
-    summary: 'The configuration that serves, without its secrets',
-    responses: { 200: { description: 'The values that count.', schema: CONFIGURATION } },
+    summary: 'Get the effective configuration, without secrets',
+    responses: { 200: { description: 'Effective values.', schema: CONFIGURATION } },
     handler(ctx) {
       const { file, isDefault, printable, sources } = gateway.configuration;
       const problem = gateway.reloadProblem();
@@ -186,10 +190,10 @@ const HOOK_COUNTS: Schema = {
   required: ['hook', 'calls', 'failures', 'skipped', 'seconds'],
   properties: {
     hook: { type: 'string' },
-    calls: { ...COUNT, description: 'Of the transform of a stream also one a chunk.' },
-    failures: { ...COUNT, description: 'A refusal is none.' },
-    skipped: { ...COUNT, description: 'Calls without it while it was left alone.' },
-    seconds: { type: 'number', description: 'What it took where it gave a promise.' },
+    calls: { ...COUNT, description: 'Includes one run per chunk for transforms of streams.' },
+    failures: { ...COUNT, description: 'Rejections are not included.' },
+    skipped: { ...COUNT, description: 'Calls that skipped the hook after timeouts.' },
+    seconds: { type: 'number', description: 'Duration of asynchronous runs.' },
   },
 };
 
@@ -209,31 +213,31 @@ const PLUGIN: Schema = {
     'commands',
   ],
   properties: {
-    name: { type: 'string', description: 'What the configuration calls it.' },
-    plugin: { type: 'string', description: 'The built-in name, package or path.' },
+    name: { type: 'string', description: 'Name in the configuration.' },
+    plugin: { type: 'string', description: 'Built-in name, package or path.' },
     kind: { type: 'string' },
     is_builtin: { type: 'boolean' },
     hosts: {
       type: 'array',
       items: { type: 'string' },
-      description: 'Where it may connect, in addition to its options.',
+      description: 'Hosts that it may connect to, in addition to those of its options.',
     },
     permissions: {
       type: 'array',
       items: { type: 'string' },
-      description: 'What of the gateway it uses beyond what every plugin may.',
+      description: 'Additional rights in the gateway.',
     },
     environment: {
       type: 'array',
       items: { type: 'string' },
-      description: 'The environment variables that its options name, whether or not they are set.',
+      description: 'Environment variables in its options, set or not.',
     },
     problem: {
       type: 'string',
-      description: 'Why the gateway runs without it, where it could not be set up and is not required.',
+      description: 'Reason why an optional plugin is not loaded.',
     },
     hooks: { type: 'array', items: { type: 'string' } },
-    hook_counts: { type: 'array', items: HOOK_COUNTS, description: 'Of all processes, each since its start.' },
+    hook_counts: { type: 'array', items: HOOK_COUNTS, description: 'Sum over all processes, each since its start.' },
     routes: { type: 'array', items: { type: 'string' } },
     commands: { type: 'array', items: { type: 'string' } },
   },
@@ -244,8 +248,8 @@ function pluginsRoute({ operators: { gateway, gather } }: PluginApi): Route {
   const gatherCounts = gather('hooks', () => gateway.plugins().map(({ name, counts }) => ({ name, counts })));
   return {
     ...{ ...FOR_OPERATORS, method: 'GET', path: '/api/core/admin/plugins', scope: 'config:read' },
-    summary: 'The plugins that serve: hooks in their order, routes, commands',
-    responses: { 200: { description: 'All of them, in the order of the configuration.', schema: listOf(PLUGIN) } },
+    summary: 'List loaded plugins: hooks in their order, routes, commands',
+    responses: { 200: { description: 'Plugins, in the order of the configuration.', schema: listOf(PLUGIN) } },
     async handler(ctx) {
       const all = (await gatherCounts()).flat();
       const rows = gateway.plugins().map(({ isBuiltin, counts, ...row }) => ({

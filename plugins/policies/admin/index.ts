@@ -50,16 +50,16 @@ function auditLog({ operators: { auditLog: readLog } }: Pick<PluginApi, 'operato
     { path: '/api/core/admin/audit', scope: 'audit:read' },
     {
       http: {
-        summary: 'List what operators changed, newest first',
-        description: 'A page that is not full may have a `next`: one search looks at a bounded number of entries.',
-        response: 'A page of changes.',
+        summary: 'List changes by operators, newest first',
+        description: 'A page that is not full may have a `next`, since one search checks a limited number of entries.',
+        response: 'Page of changes.',
         schema: ENTRY,
         filters: {
-          subject: { ...WORD, description: 'What was changed: a key’s `tg_` prefix, a user, an account, a plan.' },
-          actor: { ...WORD, description: 'Who: a user id, the id of a key, or console, cli, api.' },
-          action: { ...WORD, description: 'An action such as `key.block`, or `key` for all of keys.' },
-          from: { ...TIME, description: 'An instant such as 2026-11-20T12:00:00Z, or a day (UTC).' },
-          to: { ...TIME, description: 'The first instant, or day, after the range.' },
+          subject: { ...WORD, description: 'Changed object: a key’s `tg_` prefix, a user, an account, a plan.' },
+          actor: { ...WORD, description: 'Actor: a user id, the id of a key, or console, cli, api.' },
+          action: { ...WORD, description: 'Action such as `key.block`, or `key` for all actions on keys.' },
+          from: { ...TIME, description: 'Start: an instant such as 2026-11-20T12:00:00Z, or a day (UTC).' },
+          to: { ...TIME, description: 'End, exclusive: an instant or a day.' },
         },
       },
       async read({ limit, after, filters }) {
@@ -72,11 +72,11 @@ function auditLog({ operators: { auditLog: readLog } }: Pick<PluginApi, 'operato
       },
       cli: {
         options: [
-          { flags: '--subject <id>', summary: 'what was changed: tg_…, a user, an account, a plan' },
-          { flags: '--actor <id>', summary: 'who: a user, the id of a key, or console, cli, api' },
-          { flags: '--action <name>', summary: 'such as key.block, or key for all of keys' },
-          { flags: '--from <time>', summary: 'a day (UTC) or an instant such as 2026-11-20T12:00:00Z' },
-          { flags: '--to <time>', summary: 'the first day or instant after the range' },
+          { flags: '--subject <id>', summary: 'changed object: tg_…, a user, an account, a plan' },
+          { flags: '--actor <id>', summary: 'actor: a user, the id of a key, or console, cli, api' },
+          { flags: '--action <name>', summary: 'action such as key.block, or key for all actions on keys' },
+          { flags: '--from <time>', summary: 'start: a day (UTC) or an instant such as 2026-11-20T12:00:00Z' },
+          { flags: '--to <time>', summary: 'end, exclusive: a day or an instant' },
         ],
         page: { after: '--after <id>', one: 'entry', first: 50, most: 1000 },
         columns: [
@@ -147,7 +147,7 @@ function readTime(text: unknown, param: string): number | undefined {
   if (time >= 0) return time;
   throw new GatewayError(
     'invalid_request',
-    `"${param}" is neither a day such as 2026-11-20 nor an instant with a time zone such as 2026-11-20T12:00:00Z.`,
+    `"${param}" must be a day such as 2026-11-20 or an instant with a time zone such as 2026-11-20T12:00:00Z.`,
     { param },
   );
 }

@@ -28,15 +28,15 @@ const NODE: Schema = {
   type: 'object',
   required: ['id', 'host', 'pid', 'version', 'started_at', 'uptime_seconds', 'seen_at', 'generation', 'targets'],
   properties: {
-    id: { type: 'string', description: 'Another one with each start.' },
+    id: { type: 'string', description: 'Changes with each start.' },
     host: { type: 'string' },
     pid: { type: 'integer' },
     version: { type: 'string' },
     started_at: { type: 'string' },
     uptime_seconds: COUNT,
-    seen_at: { type: 'string', description: 'When it last said how it is, which it does every ten seconds.' },
-    generation: { ...COUNT, description: 'How many configurations it has served; one more with each reload.' },
-    targets: { type: 'object', additionalProperties: COUNT, description: 'The targets that it tried, by their state.' },
+    seen_at: { type: 'string', description: 'Time of the last status report; one is sent every ten seconds.' },
+    generation: { ...COUNT, description: 'Number of loaded configurations; each reload adds one.' },
+    targets: { type: 'object', additionalProperties: COUNT, description: 'Used targets by state.' },
   },
 };
 
@@ -83,9 +83,9 @@ function nodesRoute(
 ): Route {
   return {
     ...{ ...FOR_OPERATORS, method: 'GET', path: '/api/core/admin/nodes', scope: 'targets:read' },
-    summary: 'The processes that run on the store: version, since when, generation, targets by state',
-    description: 'One that was killed is shown for half a minute.',
-    responses: { 200: { description: 'The oldest first.', schema: listOf(NODE) } },
+    summary: 'List the processes on the store: version, start, generation, targets by state',
+    description: 'A killed process is listed for 30 seconds.',
+    responses: { 200: { description: 'Processes, oldest first.', schema: listOf(NODE) } },
     async handler(ctx) {
       const ids = await sets.list(NODES, { limit: MAX_NODES });
       const found = await Promise.all(ids.map((id) => documents.get(id)));

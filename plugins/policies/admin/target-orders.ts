@@ -31,8 +31,8 @@ const ORDERED = {
   required: ['object', 'target', 'drained'],
   properties: {
     object: { const: 'target' },
-    target: { type: 'string', description: '`provider/model`, or the name of a provider.' },
-    drained: { type: 'boolean', description: 'Whether it gets no new calls until an operator says so.' },
+    target: { type: 'string', description: '`provider/model`, or a provider name.' },
+    drained: { type: 'boolean', description: 'True if it gets no new calls until it is undrained.' },
   },
 } as const;
 
@@ -48,7 +48,7 @@ export function registerTargetOrders(api: Api): void {
   const table: Resource<Ordered, number> = {
     ...{ name: 'target', path: '/api/core/admin/targets', id: 'name', schema: ORDERED },
     scopes: { read: 'targets:read', write: 'targets:write' },
-    response: 'The target; whether it is drained is its ETag.',
+    response: 'The target, with its drain state as ETag.',
     command: {
       name: 'target',
       summary: 'Drain a target or reset its health',
@@ -88,34 +88,37 @@ function orderActions(
     make.change({
       word: 'drain',
       http: {
-        summary: 'Drain a target: no new calls go to it, those that run end',
-        description: 'Until it is undrained, on all gateways of the store, over restarts and reloads.',
+        summary: 'Drain a target: no new calls, running calls finish',
+        description: 'Applies to all gateways of the store, over restarts and reloads, until it is undrained.',
       },
       apply: ({ id, found }) => setDrained(id, found.value.drained, true),
       cli: {
-        summary: 'Send no new calls to a target, until undrained; those that run end',
+        summary: 'Drain a target: no new calls until undrained, running calls finish',
         text: ({ target }) => `${printable(target)} is drained; ${WITHIN}`,
       },
     }),
     make.change({
       word: 'undrain',
-      http: { summary: 'Send calls to a drained target again' },
+      http: { summary: 'Undrain a target' },
       async apply({ id, found }) {
         const { provider } = targetOf(id);
         if (!found.value.drained && provider !== id && (await sets.has(DRAINED, provider)))
-          throw new GatewayError('conflict', `The whole provider "${printable(provider)}" is drained: undrain that.`);
+          throw new GatewayError(
+            'conflict',
+            `The whole provider "${printable(provider)}" is drained. Undrain the provider.`,
+          );
         return setDrained(id, found.value.drained, false);
       },
       cli: {
-        summary: 'Send calls to a drained target again',
+        summary: 'Undrain a target',
         text: ({ target }) => `${printable(target)} is not drained; ${WITHIN}`,
       },
     }),
     make.change({
       word: 'reset',
       http: {
-        summary: 'Forget the failures of a target: one that is left alone gets calls at once',
-        description: 'Its provider and their keys are closed too. A drained target stays drained.',
+        summary: 'Reset the health of a target, so that it gets calls immediately',
+        description: 'Also resets its provider and their keys. A drained target stays drained.',
       },
       async apply({ id, found }) {
         await orderReset(sets, id);
@@ -123,7 +126,7 @@ function orderActions(
         return { version: found.version, after: { reset: true }, show: show(id, found.value.drained) };
       },
       cli: {
-        summary: 'Forget the failures of a target: one that is left alone gets calls at once',
+        summary: 'Reset the health of a target, so that it gets calls immediately',
         text: ({ target }) => `${printable(target)} is reset; ${WITHIN}`,
       },
     }),
@@ -131,7 +134,7 @@ function orderActions(
 }
 
 function tooMany(what: string): GatewayError {
-  return new GatewayError('conflict', `${MAX_ORDERS} ${what} already. Drain whole providers, or wait.`);
+  return new GatewayError('conflict', `Limit reached: ${MAX_ORDERS} ${what}. Drain whole providers, or wait.`);
 }
 
 /** Target of a name; a provider alone has no model. */
@@ -149,12 +152,12 @@ function assertTarget(api: Api, name: string): void {
   const aliased = api.models.aliases().find(([alias]) => alias === name)?.[1];
   const near = names.near(name).filter((each) => each.includes('/'));
   const hint = aliased
-    ? ` It is an alias: name one of its targets, ${aliased.slice(0, 5).join(', ')}.`
+    ? ` It is an alias; use one of its targets, ${aliased.slice(0, 5).join(', ')}.`
     : near.length > 0
       ? ` Did you mean ${near.join(' or ')}?`
-      : ' "tollgate models providers" lists the providers, "tollgate targets" the targets.';
+      : ' List them with "tollgate models providers" and "tollgate targets".';
   const shown = printable(name.slice(0, MAX_NAME));
-  throw new GatewayError('not_found', `There is no target or provider "${shown}" in the configuration.${hint}`);
+  throw new GatewayError('not_found', `Target or provider "${shown}" not found in the configuration.${hint}`);
 }
 
 /** Makes this process apply the store's orders from now on; returns a function that announces a change to all. */

@@ -42,15 +42,15 @@ const WORD = { type: 'string', minLength: 1, maxLength: 300 } as const;
 const FIELDS = {
   object: { const: 'user' },
   id: { type: 'string' },
-  name: { ...TEXT_OR_NULL, description: 'As the identity provider or an operator wrote it.' },
-  plan: { ...TEXT_OR_NULL, description: 'Of the account, else the default plan; a key or token may have another.' },
-  account: { type: 'string', description: 'Who paid for the last call; the user’s own before one.' },
-  keys: { type: 'integer', description: 'API keys that are not revoked.' },
-  spent_this_month_usd: { type: 'string', description: 'What calls cost since the month began (UTC), as a decimal.' },
-  last_call_at: { ...TEXT_OR_NULL, description: 'The end of the last call whose record is kept; ISO 8601.' },
-  blocked: { type: 'boolean', description: 'Whether all keys and tokens are refused.' },
-  blocked_at: { ...TEXT_OR_NULL, description: 'Since when; ISO 8601.' },
-  blocked_reason: { ...TEXT_OR_NULL, description: 'Why; for operators.' },
+  name: { ...TEXT_OR_NULL, description: 'Name set by the identity provider or an operator.' },
+  plan: { ...TEXT_OR_NULL, description: 'Plan of the account, or the default plan. Keys and tokens can have another.' },
+  account: { type: 'string', description: 'Account that was charged for the last call. Default: the user’s own.' },
+  keys: { type: 'integer', description: 'Number of API keys that are not revoked.' },
+  spent_this_month_usd: { type: 'string', description: 'Cost of calls of this month (UTC), as a decimal.' },
+  last_call_at: { ...TEXT_OR_NULL, description: 'End of the last recorded call; ISO 8601.' },
+  blocked: { type: 'boolean', description: 'True if all keys and tokens are rejected.' },
+  blocked_at: { ...TEXT_OR_NULL, description: 'Time of the block; ISO 8601.' },
+  blocked_reason: { ...TEXT_OR_NULL, description: 'Reason, for operators.' },
 } as const;
 const USER = { type: 'object', required: Object.keys(FIELDS), properties: FIELDS };
 
@@ -63,14 +63,14 @@ const PATCH_BODY = {
       type: ['string', 'null'],
       maxLength: 200,
       pattern: '^[^\\u0000-\\u001f\\u007f]*$',
-      description: 'For operators; null takes it away.',
+      description: 'Shown to operators; null removes it.',
     },
-    blocked: { type: 'boolean', description: 'Whether all keys and tokens are refused.' },
+    blocked: { type: 'boolean', description: 'True if all keys and tokens are rejected.' },
     blocked_reason: {
       type: ['string', 'null'],
       maxLength: 200,
       pattern: '^[^\\u0000-\\u001f\\u007f]*$',
-      description: 'Why; shown to operators.',
+      description: 'Reason, shown to operators.',
     },
   },
 } as const;
@@ -84,11 +84,11 @@ export function registerUsers(api: Api): void {
   const table: Resource<User, number> = {
     ...{ name: 'user', path: '/api/core/admin/users', id: 'id', schema: USER },
     scopes: { read: 'users:read', write: 'users:write' },
-    response: 'The user, with its version as ETag.',
+    response: 'User, with its version as ETag.',
     command: {
       name: 'users',
       summary: 'List, block, unblock and erase users',
-      id: { name: '<id>', summary: 'the user id, as in the tokens or in "keys create --user"' },
+      id: { name: '<id>', summary: 'user id, as in tokens or in "keys create --user"' },
     },
     async find(id) {
       checkId(id);
@@ -100,10 +100,10 @@ export function registerUsers(api: Api): void {
   resource(api, table, (make) => [
     listUsers(make, api),
     make.show({
-      http: { summary: 'Show a user: plan, account, keys, what was spent, whether it is blocked' },
+      http: { summary: 'Show a user: plan, account, keys, spend, block state' },
       show,
       cli: {
-        summary: 'Show a user, and whether it is blocked',
+        summary: 'Show a user and its block state',
         text: (user) =>
           [
             describe(user),
@@ -141,8 +141,8 @@ function changeActions(
     make.change({
       word: 'update',
       http: {
-        ...{ method: 'PATCH', summary: 'Write a user back, with another name or state', body: PATCH_BODY },
-        description: 'Takes it as it was read. What the body does not name stays.',
+        ...{ method: 'PATCH', summary: 'Update the name or state of a user', body: PATCH_BODY },
+        description: 'Accepts a user as returned by GET. Missing fields are unchanged.',
       },
       apply: ({ id, body, expected, now }) =>
         change(
@@ -161,12 +161,12 @@ function changeActions(
     make.change({
       word: 'block',
       http: {
-        summary: 'Block a user, with all keys and tokens, until unblocked',
+        summary: 'Block a user with all keys and tokens until unblocked',
         ...{ body: REASON_BODY, bodyOptional: true },
       },
       apply: ({ id, body: { reason }, expected, now }) => change(id, (user) => block(user, now, reason), expected),
       cli: {
-        summary: 'Refuse a user, with all keys and tokens, until unblocked',
+        summary: 'Block a user with all keys and tokens until unblocked',
         options: [REASON_OPTION],
         read: readReason,
         text: (user) => `${describe(user)}; ${WITHIN}`,
@@ -176,7 +176,7 @@ function changeActions(
       word: 'unblock',
       http: { summary: 'Unblock a user' },
       apply: ({ id, expected }) => change(id, unblock, expected),
-      cli: { summary: 'Let a blocked user in again', text: (user) => `${describe(user)}; ${WITHIN}` },
+      cli: { summary: 'Unblock a user', text: (user) => `${describe(user)}; ${WITHIN}` },
     }),
   ];
 }
@@ -201,13 +201,13 @@ function listUsers(make: Make, api: Api): Action {
   const users = api.books.records<UserRecord>(USERS);
   return make.list({
     http: {
-      summary: 'List users: whoever called with a key or token, got a key or was blocked',
-      ...{ response: 'A page of users, by id.', schema: USER },
-      description: `One request looks at ${MAX_LOOKED_AT} users: a page that is not full may have a \`next\`.`,
+      summary: 'List users with a call, a key or a block',
+      ...{ response: 'Page of users, sorted by id.', schema: USER },
+      description: `One request checks ${MAX_LOOKED_AT} users, so a page that is not full may have a \`next\`.`,
       filters: {
-        name: { ...WORD, description: 'Whose id or name has this in it, in upper or lower case.' },
-        plan: { ...WORD, description: 'Whose account has this plan, given or by default.' },
-        state: { enum: ['active', 'blocked'], description: 'Whether they are blocked.' },
+        name: { ...WORD, description: 'Users whose id or name contains this text, case-insensitive.' },
+        plan: { ...WORD, description: 'Users whose account has this plan, set or by default.' },
+        state: { enum: ['active', 'blocked'], description: 'Block state.' },
       },
     },
     async read({ limit: wanted, after, filters }) {
@@ -237,8 +237,8 @@ function listUsers(make: Make, api: Api): Action {
     },
     cli: {
       options: [
-        { flags: '--name <text>', summary: 'whose id or name has this in it' },
-        { flags: '--plan <name>', summary: 'whose account has this plan, given or by default' },
+        { flags: '--name <text>', summary: 'users whose id or name contains this text' },
+        { flags: '--plan <name>', summary: 'users whose account has this plan, set or by default' },
         { flags: '--state <state>', summary: 'active or blocked' },
       ],
       page: { after: '--after <id>', one: 'user', first: 100, most: 1000 },
@@ -252,7 +252,7 @@ function listUsers(make: Make, api: Api): Action {
         ['LAST CALL UTC', ({ last_call_at }) => last_call_at ?? '-'],
         ['STATE', ({ blocked }) => (blocked ? 'blocked' : 'active')],
       ],
-      empty: 'There are no users yet: they are listed with their first key, call or block.',
+      empty: 'No users yet. They are listed after their first key, call or block.',
     },
   });
 }
@@ -260,7 +260,7 @@ function listUsers(make: Make, api: Api): Action {
 function readFilters(filters: Readonly<Record<string, unknown>>) {
   const state = textOf(filters, 'state');
   if (state !== undefined && state !== 'active' && state !== 'blocked')
-    throw new GatewayError('invalid_request', 'The state of a user is active or blocked.', { param: 'state' });
+    throw new GatewayError('invalid_request', 'state must be active or blocked.', { param: 'state' });
   return { name: textOf(filters, 'name')?.toLowerCase(), plan: textOf(filters, 'plan'), state };
 }
 
@@ -317,7 +317,7 @@ function checkId(id: string): void {
   if (new RegExp(USER_ID_PATTERN).test(id)) return;
   throw new GatewayError(
     'invalid_request',
-    'A user id is a text of 1 to 300 characters without control characters, as in tokens and in "keys create --user".',
+    'A user id must have 1 to 300 characters and no control characters, as in tokens and in "keys create --user".',
     { param: 'id' },
   );
 }

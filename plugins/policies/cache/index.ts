@@ -355,32 +355,32 @@ export default definePlugin({
     type: ['object', 'null'],
     additionalProperties: false,
     description:
-      'Keeps responses of chats in memory and gives them again, for nothing, to the same request of the same user; off unless it is there.',
+      'Stores chat responses in memory and returns them for the same request of the same user, free of charge. Default: off.',
     properties: {
-      ttl: { type: 'string', format: 'duration', default: '1h', description: 'How long a response is kept.' },
+      ttl: { type: 'string', format: 'duration', default: '1h', description: 'Storage time of a response.' },
       maxSize: {
         type: ['string', 'integer'],
         format: 'size',
         default: '64mb',
         description:
-          'What one process keeps in all, and one account half of it; the responses that were used least lately go first.',
+          'Maximum total size per process; one account may use half of it. The least recently used responses are removed first.',
       },
       maxResponse: {
         type: ['string', 'integer'],
         format: 'size',
         default: '256kb',
-        description: 'The largest response that is kept.',
+        description: 'Maximum size of a stored response.',
       },
       sharedBy: {
         enum: ['user', 'account', 'everyone'],
         default: 'user',
         description:
-          'Who gets it: the user whose request it was, all users of the account, or everyone who may use the model.',
+          'Scope of a stored response: the user of the request, all users of the account, or everyone who may use the model.',
       },
       requests: {
         enum: ['all', 'deterministic'],
         default: 'all',
-        description: '`deterministic` keeps only responses to requests with `temperature: 0` or a `seed`.',
+        description: '`deterministic` stores only responses to requests with `temperature: 0` or a `seed`.',
       },
     },
   },

@@ -49,15 +49,15 @@ export function createDeliveries(log: Log, options: DeliveriesOptions): Deliveri
       const { about, tries } = next;
       try {
         const { isTaken, said } = await next.send();
-        if (!isTaken) log.error({ about, said }, `${receiver} refused a notice`);
+        if (!isTaken) log.error({ about, said }, `${receiver} rejected a notice`);
       } catch (error) {
         if (tries < maxTries && !isClosed) {
-          log.debug({ about, err: error }, `${receiver} did not take a notice; it is sent again`);
+          log.debug({ about, err: error }, `delivery of a notice to ${receiver} failed; it is retried`);
           timer = setTimeout(start, Math.min(firstPauseMs * 2 ** (tries - 1), LONGEST_PAUSE_MS));
           timer.unref();
           return;
         }
-        log.error({ about, tries, err: error }, `${receiver} did not take a notice, which is given up`);
+        log.error({ about, tries, err: error }, `delivery of a notice to ${receiver} failed; it is dropped`);
       }
       waiting.shift();
     }
@@ -72,7 +72,10 @@ export function createDeliveries(log: Log, options: DeliveriesOptions): Deliveri
   return {
     add(about, send) {
       if (waiting.length >= maxWaiting) {
-        log.error({ about, waiting: waiting.length }, `too many notices wait for ${receiver}; this one is given up`);
+        log.error(
+          { about, waiting: waiting.length },
+          `too many notices are queued for ${receiver}; this one is dropped`,
+        );
         return;
       }
       waiting.push({ about, send, tries: 0 });
@@ -111,7 +114,7 @@ export async function postJson(
   const said = `status ${statusCode}`;
   if (statusCode >= 200 && statusCode < 300) return { isTaken: true, said };
   if (statusCode < 500 && !AGAIN.has(statusCode)) return { isTaken: false, said };
-  throw new Error(`the receiver answered with status ${statusCode}`);
+  throw new Error(`the receiver returned status ${statusCode}`);
 }
 
 /** Signature of a body, with its time so that receivers can refuse an old one. */

@@ -139,7 +139,7 @@ export function assertTarget({ models: { catalog } }: Pick<PluginApi, 'models'>,
   if (name.includes('/') && catalog.find(provider, model)) return;
   throw new OptionError(
     pointer,
-    `is "${name}", which is no model of a provider here`,
-    'Write "provider/model", as `tollgate models` lists them; an alias is none.',
+    `is "${name}", which is not a model of a configured provider`,
+    'Use "provider/model" from `tollgate models`, not an alias.',
   );
 }

@@ -2,14 +2,14 @@ import type { GatewayView, PluginApi } from '../../../contract/index.ts';
 
 /** Types of notices for operators, with their occasions. A test compares `docs/plugins/notices.md` with this table. */
 export const NOTICES = Object.freeze({
-  'target.opened': 'a target fails, and calls go elsewhere; of rate limits those of a minute or more',
-  'target.closed': 'a skipped target is healthy again',
-  'budget.soft_limit': 'a budget has come to its soft limit',
-  'budget.used_up': 'a budget no longer covers calls',
-  'model.ends': 'the vendor of a model in use shuts it down: 30, 7 and 1 days before, and when it did',
-  'key.expires': 'a key ends: 7 days before; one with a role or scopes 14, 7 and 1 days before',
-  'reload.refused': 'a configuration was refused, and the former one serves',
-  'spend.unusual': 'far more was spent today than on the same weekday of the weeks before',
+  'target.opened': 'a target became unhealthy (rate limits: for a minute or more)',
+  'target.closed': 'an unhealthy target is healthy again',
+  'budget.soft_limit': 'a budget reached its soft limit',
+  'budget.used_up': 'a budget is exhausted',
+  'model.ends': 'a used model is shut down by its vendor: 30, 7 and 1 days before, and on the day',
+  'key.expires': 'a key expires: 7 days before; a key with a role or scopes 14, 7 and 1 days before',
+  'reload.refused': 'a configuration was rejected; the previous one stays active',
+  'spend.unusual': 'spend is far higher than on the same weekday of previous weeks',
 } as const);
 
 export type NoticeType = keyof typeof NOTICES;

@@ -13,9 +13,9 @@ export const PAGE_QUERY = Object.freeze({
   limit: {
     type: 'string',
     pattern: '^([1-9][0-9]{0,2}|1000)$',
-    description: `1 to ${MAX_PAGE}; ${DEFAULT_PAGE} by default.`,
+    description: `1 to ${MAX_PAGE}. Default: ${DEFAULT_PAGE}.`,
   },
-  after: { type: 'string', minLength: 1, maxLength: 500, description: '`next` of the page before.' },
+  after: { type: 'string', minLength: 1, maxLength: 500, description: '`next` of the previous page.' },
 } as const satisfies Readonly<Record<string, Schema>>);
 
 /**
@@ -32,28 +32,28 @@ export function readPage(ctx: Pick<RouteContext, 'querystring'>): {
   return { limit: Number(limit), ...(after !== undefined && { after }), query };
 }
 
-/** Schema of a list's response; `beside` lists fields next to the list itself. */
-export function listOf(item: Schema, beside: Readonly<Record<string, Schema>> = {}): Schema {
+/** Schema of a list's response; `extra` lists fields next to the list itself. */
+export function listOf(item: Schema, extra: Readonly<Record<string, Schema>> = {}): Schema {
   return {
     type: 'object',
-    required: ['object', 'data', 'has_more', ...Object.keys(beside)],
+    required: ['object', 'data', 'has_more', ...Object.keys(extra)],
     properties: {
       object: { const: 'list' },
       data: { type: 'array', items: item },
       has_more: { type: 'boolean' },
-      next: { type: 'string', description: 'What the next page goes on `after`; absent on the last one.' },
-      ...beside,
+      next: { type: 'string', description: 'Value of `after` for the next page; absent on the last one.' },
+      ...extra,
     },
   };
 }
 
-/** Sends a page; `next` is the start of the next one, absent on the last. `beside` contains additional fields. */
+/** Sends a page; `next` is the start of the next one, absent on the last. `extra` contains additional fields. */
 export function sendList(
   ctx: RouteContext<unknown>,
   data: readonly object[],
   next: string | undefined,
-  beside?: object,
+  extra?: object,
 ): void {
   ctx.set('cache-control', 'no-store');
-  ctx.body = { object: 'list', data, has_more: next !== undefined, ...(next !== undefined && { next }), ...beside };
+  ctx.body = { object: 'list', data, has_more: next !== undefined, ...(next !== undefined && { next }), ...extra };
 }

@@ -250,8 +250,8 @@ export function listAction<Row extends object>(
   };
   const { page, columns, options: filterOptions = [] } = cli;
   const pageOptions = (page ? [page] : []).flatMap(({ after, one, first, most }) => [
-    { flags: '--limit <n>', summary: `how many at most; ${first} by default${most > 1000 ? '' : `, up to ${most}`}` },
-    { flags: after, summary: `goes on after this ${one}` },
+    { flags: '--limit <n>', summary: `maximum number (default: ${first}${most > 1000 ? '' : `, at most ${most}`})` },
+    { flags: after, summary: `continue after this ${one}` },
   ]);
   const subcommand: Subcommand = {
     ...{ name: 'list', summary: cli.summary ?? summary, options: [...filterOptions, ...pageOptions] },
@@ -272,8 +272,7 @@ export function listAction<Row extends object>(
         rows.map((row) => columns.map(([, cell]) => cell(row))),
       );
       io.result(list, rows.length === 0 ? (cli.empty ?? table) : table);
-      if (next !== undefined)
-        io.note(`There are more: --after ${/^[\w.-]+$/.test(next) ? next : JSON.stringify(next)}`);
+      if (next !== undefined) io.note(`More: --after ${/^[\w.-]+$/.test(next) ? next : JSON.stringify(next)}`);
     },
   };
   return { route, subcommand };
@@ -285,7 +284,7 @@ function showAction<Value, Shown extends object>(
 ): Action {
   const read = async (id: string): Promise<{ readonly version: VersionTag; readonly shown: Shown }> => {
     const { version, value } = await table.find(id);
-    if (value == null) throw table.notFound?.(id) ?? new GatewayError('not_found', `There is no such ${table.name}.`);
+    if (value == null) throw table.notFound?.(id) ?? new GatewayError('not_found', `The ${table.name} does not exist.`);
     return { version, shown: await show(value) };
   };
   const { summary, response = table.response, schema = table.schema } = http;
@@ -405,7 +404,7 @@ function readLimit(
 ): number {
   if (text === undefined) return first;
   if (/^[1-9]\d{0,8}$/.test(text) && Number(text) <= most) return Number(text);
-  throw new GatewayError('invalid_request', `--limit is a whole number from 1 to ${most}.`, { param: 'limit' });
+  throw new GatewayError('invalid_request', `--limit must be a whole number from 1 to ${most}.`, { param: 'limit' });
 }
 
 /** Request body with the reason for blocking. */
@@ -417,18 +416,20 @@ export const REASON_BODY = {
       type: 'string',
       maxLength: 200,
       pattern: '^[^\\u0000-\\u001f\\u007f]*$',
-      description: 'Why; shown to operators.',
+      description: 'Reason, shown to operators.',
     },
   },
 } as const;
 
 /** Command line option with the reason. */
-export const REASON_OPTION: CommandOption = { flags: '--reason <text>', summary: 'why; shown to operators' };
+export const REASON_OPTION: CommandOption = { flags: '--reason <text>', summary: 'reason, shown to operators' };
 
 /** Reads {@link REASON_OPTION}. */
 export function readReason({ options }: Pick<CommandInput, 'options'>): PluginConfig<typeof REASON_BODY> {
   const reason = textOf(options, 'reason');
   if (reason === undefined) return {};
   if (reason.length <= 200 && !/\p{Cc}/u.test(reason)) return { reason };
-  throw new GatewayError('invalid_request', '--reason is a line of up to 200 characters.', { param: 'reason' });
+  throw new GatewayError('invalid_request', '--reason must be one line of at most 200 characters.', {
+    param: 'reason',
+  });
 }

@@ -31,31 +31,29 @@ export const TEAM = {
       minProperties: 1,
       properties: {
         users: names('User ids of people and keys with the role `team`.'),
-        groups: names(
-          'Groups: words of the claims that give the role `team` by `roles` of `auth.openid` or `auth.jwt`.',
-        ),
-        keys: names('Keys with the role `team`, by id or `tg_` prefix, and those that replace them.'),
+        groups: names('Groups: claim values with the role `team` in `roles` of `auth.openid` or `auth.jwt`.'),
+        keys: names('Keys with the role `team`, by id or `tg_` prefix, and their rotated successors.'),
       },
-      description: 'Who may make keys and budgets within the team; each needs the role `team`, too.',
+      description: 'Owners, who may create keys and budgets of the team. Each also needs the role `team`.',
     },
     account: {
       type: 'string',
       minLength: 1,
       maxLength: 256,
       pattern: '^[^\\u0000-\\u001f\\u007f]+$',
-      description: 'Who pays for keys that owners make; the tag itself unless given.',
+      description: 'Account charged for keys that owners create. Default: the tag itself.',
     },
-    members: names('Whose keys owners may make, in addition to those of the team itself; `*` is anybody.'),
-    models: names('What its keys may use at most; all unless given.'),
-    providers: names('Providers that its keys may use at most; all unless given.'),
-    server_tools: names('Tools of vendors that its keys may have; none unless given.'),
-    plans: names('Plans that its keys may have; none but that of the account unless given.'),
+    members: names('Users for whom owners may create keys, in addition to the team itself; `*` allows all.'),
+    models: names('Models that its keys may use. Default: all.'),
+    providers: names('Providers that its keys may use. Default: all.'),
+    server_tools: names('Vendor tools that its keys may use. Default: none.'),
+    plans: names('Plans that its keys may have. Default: only that of the account.'),
     budget: {
       type: 'object',
       additionalProperties: false,
       required: ['amount_usd', 'every'],
       properties: { amount_usd, every, timezone, starts_on, soft_usd },
-      description: 'The most that all calls with the tag may spend; no budget that owners make is over it.',
+      description: 'Maximum spend of all calls with the tag. Budgets that owners create cannot exceed it.',
     },
   },
 } as const satisfies Schema;
@@ -124,7 +122,7 @@ export function createTeamRoutes(
     // The same error for another owner's team and a missing one, so that the caller cannot tell which exist.
     throw new GatewayError(
       'permission_denied',
-      `You own no team "${shownTag(tag)}". GET ${OWN_TEAMS} lists yours; an admin names owners.`,
+      `You do not own a team "${shownTag(tag)}". GET ${OWN_TEAMS} lists your teams; an admin can add owners.`,
       { refusedBy: 'the ownership of the team' },
     );
   };
@@ -137,7 +135,7 @@ export function createTeamRoutes(
 
 /** Error for every restriction of owners, with the field. */
 export function beyondTeam(param: string, allowed: string): GatewayError {
-  return new GatewayError('permission_denied', `This is beyond the team: for ${param} it allows ${allowed}.`, {
+  return new GatewayError('permission_denied', `Not allowed for this team. Allowed for ${param}: ${allowed}.`, {
     param,
   });
 }

@@ -27,7 +27,7 @@ export function matchVersion(ctx: Pick<RouteContext<unknown>, 'headers'>, versio
   if (!ETAGS.test(header))
     throw new GatewayError(
       'invalid_request',
-      'If-Match is no list of ETags: send back what "ETag" said, such as "3" with its quotes.',
+      'If-Match must be a list of ETags. Send the value of "ETag", such as "3" with quotes.',
       {
         param: 'If-Match',
       },
@@ -91,7 +91,7 @@ function pickWritten(sent: unknown, shown: unknown, schema: unknown, path: strin
     else if (!isDeepStrictEqual(value, was[name]))
       throw new GatewayError(
         'invalid_request',
-        `"${own}" is only read here, and is not ${shown === undefined ? 'there yet' : 'what it is now'}: leave it out, or send it as a new GET shows it.`,
+        `"${own}" is read-only and ${shown === undefined ? 'does not exist yet' : 'differs from its current value'}. Remove it, or send the value of a new GET.`,
         { param: own },
       );
   }

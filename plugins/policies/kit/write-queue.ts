@@ -51,7 +51,7 @@ export function createWriteQueue({
       await pending.write();
     } catch (error) {
       if (isStoreFailure(error)) return onAway();
-      log.error({ about: pending.id, err: error }, `the store refused a change; ${otherwise}`);
+      log.error({ about: pending.id, err: error }, `the store rejected a change; ${otherwise}`);
     }
     return over;
   };
@@ -62,7 +62,7 @@ export function createWriteQueue({
       schedule();
     } else if (!isOverflowing) {
       isOverflowing = true;
-      log.error({ waiting: waiting.size }, `too many changes wait for the store; more are given up, ${otherwise}`);
+      log.error({ waiting: waiting.size }, `too many changes are queued for the store; more are dropped, ${otherwise}`);
     }
   };
 
@@ -85,7 +85,7 @@ export function createWriteQueue({
       isBack = !repeats.includes(true);
     }
     timer = undefined;
-    if (isBack && total > 0) log.info({ delivered: total }, 'the store is back: what waited for it is written');
+    if (isBack && total > 0) log.info({ delivered: total }, 'the store responds again; queued changes are written');
     isOverflowing &&= !isBack;
     pauseMs = isBack ? firstPauseMs : Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
   };
@@ -102,7 +102,8 @@ export function createWriteQueue({
       clearTimeout(timer);
       await flush();
       clearTimeout(timer);
-      if (waiting.size > 0) log.error({ waiting: waiting.size }, `the store is away at the end; ${otherwise}`);
+      if (waiting.size > 0)
+        log.error({ waiting: waiting.size }, `the store does not respond at shutdown; ${otherwise}`);
     },
   };
 }

@@ -18,7 +18,7 @@ import { type Entered, Leases, type Place } from './leases.ts';
 import { checkProviderLimits, limitProviders, PROVIDER_LIMITS } from './provider-limits.ts';
 import { type Limit, MINUTE_MS, type Origin, type Slot, slotRefusal, windowRefusal } from './refusals.ts';
 
-/** Requests and tokens a minute and calls at once, by key, by plan, and by provider within the plan. */
+/** Limits requests and tokens per minute and concurrent calls: by key, by plan, and by provider within the plan. */
 export default definePlugin({
   name: 'limits',
   kind: 'policy',
@@ -50,7 +50,7 @@ export default definePlugin({
     const findPlan = createPlanFinder(api);
     const limiter = new Limiter(api, { onStoreFailure, leaseMs: parseDuration(config.leaseFor) });
 
-    /** Without a plan, when the store cannot say which one: then the limits of the key alone count. */
+    /** If the store cannot return the plan, only the limits of the key apply. */
     const planOrNone = async (found: Promise<NamedPlan | undefined>): Promise<NamedPlan | undefined> => {
       try {
         return await found;
@@ -74,8 +74,8 @@ export default definePlugin({
       },
     });
     api.hook('reserve', { order: 'pre', handler: limiter.reserve });
-    // A fallback, or a target that a hook chose, counts at its own provider when it is its turn.
-    // Plans may come at run time, so this is not left out where those of the file limit no provider.
+    // Fallbacks and targets chosen by a hook count at their own provider when they are tried. The hook is always
+    // registered, because plans may be added at run time.
     api.hook('send', limiter.send);
     api.hook('finish', limiter.finish);
     limitProviders(api, limiter.parts, config.providers);
@@ -84,13 +84,13 @@ export default definePlugin({
   },
 });
 
-/** What a call counts against, as it goes on. */
+/** Limits that a call counts against, updated as it proceeds. */
 interface CountedCall extends CountedRequest {
-  /** Of its key, its user's token and its plan. */
+  /** Limits of its key, its user's token and its plan. */
   readonly sources: readonly Source[];
-  /** Its targets as it came. */
+  /** Targets of the call on arrival. */
   readonly targets: Call['targets'];
-  /** Providers whose limits within the plan were counted, by half: `tokens openai`. */
+  /** Providers whose plan limits were counted, by half: `tokens openai`. */
   readonly counted: string[];
   readonly holds: LimitHold[];
 }
@@ -99,7 +99,7 @@ type LimiterApi = Pick<PluginApi, 'stores' | 'log' | 'books' | 'keep' | 'models'
 
 interface LimiterOptions {
   readonly onStoreFailure: 'degrade' | 'closed' | 'open';
-  /** How long a call of a gateway that died still counts as one at once. */
+  /** Time that a call of a crashed gateway still counts as concurrent. */
   readonly leaseMs: number;
 }
 
@@ -113,10 +113,10 @@ const HALVES: readonly LimitHalf[] = Object.freeze(['requests', 'tokens']);
 class Limiter {
   readonly #options: LimiterOptions;
   readonly #estimate: PluginApi['books']['estimate'];
-  /** Its catalog is there once the gateway has started. */
+  /** Its catalog is available after the gateway has started. */
   readonly #api: Pick<LimiterApi, 'models'>;
   readonly #leases: Leases;
-  /** For while the store is down. What was counted here goes on to count when the configuration changes. */
+  /** Counters during a store outage. They survive a configuration reload. */
   readonly #local: Leases;
   readonly #queue: WriteQueue;
 
@@ -135,11 +135,14 @@ class Limiter {
     this.#queue = createWriteQueue({ log, otherwise: 'limits come right by their time' });
   }
 
-  /** Refuses a caller whose requests a minute, or calls at once, this process knows to be used up. Counts nothing: that is for `admit`. */
+  /**
+   * Rejects a caller whose requests per minute or concurrent calls are used up, as far as this process knows. Counts
+   * nothing; `admit` does.
+   */
   arrive(principal: Principal, plan: NamedPlan | undefined): void {
     const now = steadyNow();
     const sources = sourcesOf(principal, plan);
-    // Of a call that is not there yet; of requests no more is asked.
+    // The call does not exist yet; request limits need no more of it.
     const call = { principal, skip: NO_SKIP } as Partial<Call> as Call;
     const { windows, slots } = limitsOf({ call, plan, estimate: this.#estimate }, 'requests', sources, undefined);
     for (const leases of [this.#leases, this.#local]) {
@@ -152,7 +155,10 @@ class Limiter {
     }
   }
 
-  /** Counts a call's request and its place against the limits of key, plan and first provider; throws `rate_limited`. */
+  /**
+   * Counts the request and the concurrency slot of a call against the limits of key, plan and first provider. Throws
+   * `rate_limited`.
+   */
   admit(call: Call, plan: NamedPlan | undefined): Promise<void> | undefined {
     const sources = sourcesOf(call.principal, plan);
     const { targets, request } = call;
@@ -163,12 +169,12 @@ class Limiter {
     return this.#hold(counted, 'requests', sources, call.targets[0]?.provider);
   }
 
-  /** Counts the tokens that will be sent. */
+  /** Counts the tokens of the final request. */
   readonly reserve = (call: Call): Promise<void> | undefined => {
     const counted = call.state.get(COUNTED) as CountedCall | undefined;
     if (!counted) return undefined;
     const { plan, targets: known, sources } = counted;
-    // Those that a hook chose in place of the alias's own.
+    // Targets that a hook chose instead of the alias's own.
     if (plan?.plan.models)
       assertInPlan(
         this.#api.models.catalog,
@@ -180,7 +186,7 @@ class Limiter {
     return this.#hold(counted, 'tokens', sources, call.targets[0]?.provider);
   };
 
-  /** Counts a call against the limits of a provider that it comes to later. */
+  /** Counts a call against the limits of a later provider. */
   readonly send = (call: Call, _request: unknown, { provider }: Target): Promise<undefined> | undefined => {
     const counted = call.state.get(COUNTED) as CountedCall | undefined;
     if (!counted?.plan?.plan.providers) return undefined;
@@ -188,19 +194,19 @@ class Limiter {
     return halves.length === 0 ? undefined : this.#holdProvider(counted, halves, provider);
   };
 
-  /** Frees what the call held, and corrects its tokens to what was used. */
+  /** Releases the call's slots, and corrects its tokens to the actual usage. */
   readonly finish = (call: Call, outcome: Outcome): Promise<void> | undefined => {
     const counted = call.state.get(COUNTED) as CountedCall | undefined;
     return counted && settleLimits(this.#queue, call.id, counted.holds, outcome, this.#options.leaseMs);
   };
 
-  /** What limits of providers over all callers count with, too. */
+  /** Parts shared with the provider limits over all callers. */
   get parts(): Parameters<typeof limitProviders>[1] {
     const { onStoreFailure } = this.#options;
     return { leases: this.#leases, local: this.#local, estimate: this.#estimate, onStoreFailure };
   }
 
-  /** Begins to renew leases; returns how to stop. */
+  /** Starts to renew leases; returns a function that stops it. */
   start(): () => void {
     const stops = [this.#leases.start(), this.#local.start()];
     return () => {
@@ -244,19 +250,19 @@ class Limiter {
   }
 }
 
-/** What a call holds while it runs, to be released or corrected at its end. */
+/** Slots and windows of a running call, released or corrected at its end. */
 export interface LimitHold {
   readonly leases: Leases;
   readonly places: readonly Place[];
   readonly windows: readonly Limit[];
-  /** Of the windows, when they were taken from. */
+  /** States of the windows when the call counted. */
   readonly states: readonly WindowState[];
   readonly takenAt: number;
 }
 
 /**
- * Reserves a slot of each kind, then its part of all windows, or nothing at all; at once where this process has enough of each. Throws
- * `rate_limited`, which names the first limit that is reached, or what the store throws.
+ * Reserves a slot of each kind, then the amounts of all windows, or nothing. Synchronous if this process has enough of
+ * each. Throws `rate_limited` for the first exceeded limit, or errors of the store.
  */
 export function reserveLimits(
   leases: Leases,
@@ -287,7 +293,7 @@ export function reserveLimits(
 const NO_PLACES: Entered<Slot> = Object.freeze({ places: [] });
 const NOTHING_TAKEN = Object.freeze({ states: [] });
 
-/** Ends the leases, and corrects the token windows from the estimate to what was used. */
+/** Releases the leases, and corrects the token windows from the estimate to the actual usage. */
 export function settleLimits(
   queue: WriteQueue,
   id: string,
@@ -306,9 +312,9 @@ export function settleLimits(
     }
     for (const [index, { key, unit, amount }] of hold.windows.entries()) {
       if (unit !== 'tokens') continue;
-      // What was used, as far as it is known: else the estimate stays.
+      // Actual usage if known; else the estimate stays.
       const used = usage ? usage.prompt_tokens + usage.completion_tokens : sent ? amount : 0;
-      // A stream that went on at another target has taken from a window twice: what was used counts once.
+      // A stream that resumed at another target has counted in a window twice; its usage counts once.
       const delta = (isIn(holds, at, key) ? 0 : used) - amount;
       const correcting = delta === 0 ? undefined : correct(queue, id, hold, index, delta, now);
       if (!correcting) continue;
@@ -319,13 +325,13 @@ export function settleLimits(
   return work && work.length > 1 ? Promise.all(work).then(() => undefined) : work?.[0];
 }
 
-/** Whether one of the first holds has this window. */
+/** Checks if an earlier hold has this window. */
 function isIn(holds: readonly LimitHold[], before: number, key: string): boolean {
   for (let at = 0; at < before; at += 1) if (holds[at]?.windows.some((window) => window.key === key)) return true;
   return false;
 }
 
-/** Corrects a window of a hold; a promise where the store has to. */
+/** Corrects a window of a hold; returns a promise if the store is needed. */
 function correct(
   queue: WriteQueue,
   id: string,
@@ -341,7 +347,7 @@ function correct(
   return queue.add({ id, until: Date.now() + MINUTE_MS, write });
 }
 
-/** What was reserved too much in a window that has ended must not be credited to the next. */
+/** An excess reservation of a past window must not be credited to the next one. */
 async function adjustWindow({ counters }: Leases, key: string, delta: number, endsAt: number): Promise<void> {
   const now = steadyNow();
   if (delta > 0 || now < endsAt) await counters.adjust(key, MINUTE_MS, delta, now);
@@ -352,14 +358,14 @@ interface Limits {
   readonly slots: readonly Slot[];
 }
 
-/** Rates as a key, a token or a plan sets them. */
+/** Rates of a key, a token or a plan. */
 interface Rates {
   readonly rpm?: number | undefined;
   readonly tpm?: number | undefined;
   readonly concurrency?: number | undefined;
 }
 
-/** Limits of one origin. Only the window of tokens is another one for each call. */
+/** Limits of one origin. Only the amount of the token window differs per call. */
 interface Source {
   readonly requests: Limit | undefined;
   readonly tokens: Omit<Limit, 'amount'> | undefined;
@@ -385,18 +391,18 @@ function sourceOf(
   };
 }
 
-/** Which half of the limits: requests and calls at once are known when a call comes, tokens when its request is final. */
+/** Half of the limits. Requests and concurrency are known on arrival, tokens only with the final request. */
 type LimitHalf = 'requests' | 'tokens';
 
-/** What the limits of a call are made of. */
+/** Data to compute the limits of a call. */
 export interface CountedRequest {
   readonly call: Call;
   readonly plan: NamedPlan | undefined;
-  /** What the call may come to, asked for when tokens are limited. */
+  /** Estimates the maximum usage of the call; called only if tokens are limited. */
   readonly estimate: (call: Call) => Metered;
 }
 
-/** Limits of a caller, with the plan that they were worked out for. */
+/** Limits of a caller, cached for this plan. */
 interface CallerLimits {
   readonly plan: NamedPlan | undefined;
   readonly sources: readonly Source[];
@@ -405,7 +411,7 @@ interface CallerLimits {
 /** Principals and plans are the same objects until their key or plan changes. */
 const callers = new WeakMap<Principal, CallerLimits>();
 
-/** Whose limits a call counts against: its key's, its user's over all keys, and its plan's. */
+/** Returns the limits of a call: of its key, of its user over all keys, and of its plan. */
 export function sourcesOf(principal: Principal, plan: NamedPlan | undefined): readonly Source[] {
   const known = callers.get(principal);
   if (known && known.plan === plan) return known.sources;
@@ -421,7 +427,7 @@ export function sourcesOf(principal: Principal, plan: NamedPlan | undefined): re
 const OF_KEY: Origin = Object.freeze({ plan: undefined, provider: undefined });
 const OF_USER: Origin = Object.freeze({ ...OF_KEY, ofUser: true });
 
-/** One half of the limits of these sources, and of a provider within the call's plan. */
+/** Returns one half of the limits of these sources, and of a provider within the call's plan. */
 export function limitsOf(
   { call, plan: named, estimate }: CountedRequest,
   half: LimitHalf,
@@ -430,7 +436,7 @@ export function limitsOf(
 ): Limits {
   const { providers } = named?.plan ?? {};
   const own = at !== undefined && providers && Object.hasOwn(providers, at) ? providers[at] : undefined;
-  // Names of providers hold no colon, user ids may.
+  // Provider names contain no colon; user ids may.
   const id = `${at}:${call.principal.account}`;
   const sources = own ? [...of, sourceOf('provider', id, own, { plan: named?.name, provider: at })] : of;
   return half === 'tokens' ? tokenLimits(call, sources, estimate) : requestLimits(call, sources);
@@ -449,12 +455,12 @@ function requestLimits({ skip }: Pick<Call, 'skip'>, sources: readonly Source[])
 function tokenLimits(call: Call, sources: readonly Source[], estimate: CountedRequest['estimate']): Limits {
   const limited = sources.filter(({ tokens }) => tokens);
   if (limited.length === 0) return NO_LIMITS;
-  // The prompt, estimated, and as much output as the caller asks for.
+  // Estimated prompt tokens plus the requested output limit.
   const { max_completion_tokens: most, max_tokens } = call.request as Partial<ChatRequest>;
   const wanted = (estimate(call).units['prompt_tokens'] ?? 0) + Math.max(most ?? 0, max_tokens ?? 0);
   if (wanted === 0) return NO_LIMITS;
   const windows: Limit[] = [];
-  // A call that is larger than the limit uses all of it.
+  // A call larger than the limit uses all of it.
   for (const { tokens } of limited) if (tokens) windows.push({ ...tokens, amount: Math.min(wanted, tokens.limit) });
   return { windows, slots: NO_LIMITS.slots };
 }

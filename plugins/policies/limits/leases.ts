@@ -2,76 +2,76 @@ import { LRUCache } from 'lru-cache';
 import type { Counters, Window, WindowState } from '../../../contract/index.ts';
 import { steadyNow } from '../kit/index.ts';
 
-/** This process takes at most one in so many of what is left of a window, or of the places. */
+/** Divisor of the share that this process leases: at most 1/20 of the rest of a window, or of the slots. */
 const PART = 20;
-/** A part of a window that fewer calls than these would use up is not taken: each call asks the store. */
+/** Minimum number of calls that a leased part must cover. Below it, each call goes to the store. */
 const LEAST_CALLS = 10;
-/** How long a part is kept that no call uses, and how soon one call must follow another for a part to be taken. */
+/** Lifetime of an unused part. A part is leased only if calls follow each other within this time. */
 const KEEP_MS = 1000;
-/** How many times a place is renewed within its life. */
+/** Number of renewals of a place within its lifetime. */
 const RENEWALS = 3;
-/** No call takes longer; a plugin that never reads its response to the end does not keep a place for ever. */
+/** Maximum duration of a call. A plugin that never reads its response to the end must not keep a place forever. */
 const LONGEST_CALL_MS = 3_600_000;
 const MAX_REFUSED = 10_000;
 
-/** A number of calls at once. */
+/** Limit of concurrent calls. */
 export interface Slot {
   readonly key: string;
   readonly limit: number;
 }
 
-/** One of the places of a slot, which the store knows by `key` and `id`. */
+/** Place in a slot; the store knows it by `key` and `id`. */
 export interface Place extends Slot {
   readonly id: string;
-  /** When the call began that has it; undefined for one that no call has. */
+  /** Start of its call; undefined if idle. */
   since: number | undefined;
   renewedAt: number;
 }
 
 type Taken = Awaited<ReturnType<Counters['take']>>;
 
-/** What came of asking for places: all of them, or the first slot that is full. */
+/** Result of a request for places: all places, or the first full slot. */
 export type Entered<S extends Slot> = { readonly places: readonly Place[]; readonly full?: S };
 
-/** What is known of a window, and the part of it that this process has. */
+/** Known state of a window, and the part that this process has leased. */
 interface Slice {
   readonly limit: number;
   readonly windowMs: number;
   readonly endsAt: number;
-  /** What the store had left when it was asked. */
+  /** Rest of the window at the last store request. */
   remaining: number;
-  /** When a call last counted in it. */
+  /** Time of the last counted call. */
   usedAt: number;
-  /** What no call has used yet; undefined where this process has no part. */
+  /** Unused rest of the part; undefined without a part. */
   left: number | undefined;
 }
 
-/** A window that refused a call. */
+/** Window that rejected a call. */
 interface Refused {
   readonly limit: number;
   readonly endsAt: number;
-  /** How long it is taken to refuse others too. */
+  /** End of the time in which it also rejects other calls. */
   readonly until: number;
 }
 
-/** The places of a slot that this process has. */
+/** Places of a slot that this process has. */
 interface OwnPlaces {
   readonly all: Set<Place>;
-  /** Those that no call has. */
+  /** Places without a call. */
   readonly idle: Place[];
 }
 
 /**
- * The windows and places of a store, and the parts of them that this process has taken: calls are counted in a part without asking the
- * store. A part is counted in the store when it is taken, so that all processes together never let more through than the limit.
+ * Windows and places of a store, with the parts that this process has leased. Calls count in a part without a store
+ * request. The store counts a part when it is leased, so all processes together never exceed the limit.
  */
 export class Leases {
   readonly counters: Counters;
   readonly #leaseMs: number;
   readonly #slices = new Map<string, Slice>();
-  /** Windows that refused a call, by key. */
+  /** Windows that rejected a call, by key. */
   readonly #refused = new LRUCache<string, Refused>({ max: MAX_REFUSED });
-  /** The windows that a part is being asked of. */
+  /** Windows with a pending request for a part. */
   readonly #requesting = new Set<string>();
   /** By the key of their slot. */
   readonly #places = new Map<string, OwnPlaces>();
@@ -82,19 +82,19 @@ export class Leases {
     this.#leaseMs = leaseMs;
   }
 
-  /** The state of a window that refused a call and would refuse the next one too, as far as is known here. */
+  /** Returns the state of a window that rejected a call and, as far as is known here, would reject the next one. */
   refused({ key, limit }: Pick<Window, 'key' | 'limit'>, now: number): WindowState | undefined {
     const known = this.#refused.get(key);
     return known?.limit === limit && known.until > now ? { remaining: 0, resetMs: known.endsAt - now } : undefined;
   }
 
-  /** Whether calls of this process have all places of a slot. */
+  /** Checks if calls of this process use all places of a slot. */
   isFull({ key, limit }: Slot): boolean {
     const known = this.#places.get(key);
     return known !== undefined && known.all.size - known.idle.length >= limit;
   }
 
-  /** Takes from all windows or from none, as the store does; at once where this process has enough of each. */
+  /** Takes from all windows or from none, as the store does. Synchronous if this process has enough of each. */
   take(windows: readonly Window[], now: number): Taken | Promise<Taken> {
     const states: WindowState[] = [];
     for (let at = 0; at < windows.length; at += 1) {
@@ -106,7 +106,7 @@ export class Leases {
     return { refused: undefined, states };
   }
 
-  /** Takes from the part of a window that this process has; undefined where it has not enough. */
+  /** Takes from the leased part of a window; undefined if it is too small. */
   #takeFromSlice({ key, limit, amount }: Window, now: number): (Slice & { left: number }) | undefined {
     const slice = this.#slices.get(key);
     if (slice?.left === undefined || slice.left < amount || slice.limit !== limit || slice.endsAt <= now)
@@ -116,7 +116,7 @@ export class Leases {
     return slice as Slice & { left: number };
   }
 
-  /** Goes on taking where this process has not enough of the window `from`; it has taken from those before. */
+  /** Continues after the part of window `from` was too small. The windows before it are already taken. */
   #takeSome(windows: readonly Window[], from: number, states: WindowState[], now: number): Promise<Taken> {
     const own = new Map<Window, Slice>();
     for (const [at, window] of windows.entries()) {
@@ -128,7 +128,7 @@ export class Leases {
     return this.#request(windows, own, states, now);
   }
 
-  /** Corrects a window within the part that this process has; false where it has none, or not enough. */
+  /** Corrects a window within its leased part; returns false if the part is missing or too small. */
   adjust(key: string, delta: number, now: number): boolean {
     const slice = this.#slices.get(key);
     if (slice?.left === undefined || slice.endsAt <= now || slice.left < delta) return false;
@@ -136,7 +136,7 @@ export class Leases {
     return true;
   }
 
-  /** Asks the store for the windows of which this process has not enough; `own` are those that it has taken from. */
+  /** Takes from the store for windows without a sufficient part. `own` are the windows already taken. */
   async #request(
     windows: readonly Window[],
     own: ReadonlyMap<Window, Slice>,
@@ -165,7 +165,7 @@ export class Leases {
     }
   }
 
-  /** Takes from the store, and a part for calls to come of windows that another call asked for just before. */
+  /** Takes from the store. For windows with another recent call, also leases a part for future calls. */
   async #takeParts(windows: readonly Window[], now: number): Promise<Taken> {
     const parts = windows.map((window) => this.#partOf(window, now));
     if (parts.every((part) => part === undefined)) return this.#takeOnly(windows, now);
@@ -187,17 +187,17 @@ export class Leases {
     for (const [at, window] of windows.entries()) this.#note(window, taken.states[at], now, 0);
     const refusing = windows[taken.refused ?? -1];
     const { resetMs = 0 } = taken.states[taken.refused ?? -1] ?? {};
-    // Of one request; more than a window has left says nothing about the next call.
+    // Only for an amount of 1: a rejected larger amount says nothing about the next call.
     if (refusing?.amount === 1) {
       const { key, limit } = refusing;
       const endsAt = now + resetMs;
-      // Of a large window processes have parts, which they may give back.
+      // Other processes may return their leased parts of a large window, so its rejection is cached only briefly.
       this.#refused.set(key, { limit, endsAt, until: limit < PART * LEAST_CALLS ? endsAt : now + KEEP_MS });
     }
     return taken;
   }
 
-  /** How much of a window to take at once; undefined for no more than the call needs. */
+  /** Returns the amount to lease from a window; undefined to take only what the call needs. */
   #partOf({ key, limit, amount }: Window, now: number): number | undefined {
     const slice = this.#slices.get(key);
     if (!slice || slice.limit !== limit || now - slice.usedAt > KEEP_MS || this.#requesting.has(key)) return undefined;
@@ -205,26 +205,26 @@ export class Leases {
     return part > 0 && part >= LEAST_CALLS * amount ? part : undefined;
   }
 
-  /** Remembers what the store has left, and `extra` that it gave for calls to come. */
+  /** Caches the rest of a window, and adds `extra`, the part leased for future calls. */
   #note({ key, limit, windowMs, amount }: Window, state: WindowState | undefined, now: number, extra: number): void {
     const known = this.#slices.get(key);
-    // No part is ever taken of so little.
+    // The rest is too small to lease a part.
     if (!state || (!known && state.remaining < PART * LEAST_CALLS * amount)) return;
     const { remaining, resetMs } = state;
     const endsAt = now + resetMs;
-    // The same window, as far as clocks and their rounding tell.
+    // Tolerates differences of clocks and rounding.
     const isSame = known?.limit === limit && Math.abs(known.endsAt - endsAt) < KEEP_MS;
     const slice: Slice = isSame ? known : { limit, windowMs, endsAt, remaining, usedAt: now, left: undefined };
     Object.assign(slice, { remaining, usedAt: now });
     this.#slices.set(key, slice);
     this.#returnLater();
     if (extra === 0) return;
-    // Others may have taken much since the store was asked: then this is more than a process may have.
+    // Other processes may have taken much meanwhile, so the part may exceed the share of one process.
     if ((extra + amount) * PART <= remaining + extra + amount) slice.left = (slice.left ?? 0) + extra;
     else void this.#giveBack(key, windowMs, extra, now);
   }
 
-  /** A place in each slot, or in none. */
+  /** Takes a place in each slot, or in none. */
   enter<S extends Slot>(slots: readonly S[], id: string, now: number): Entered<S> | Promise<Entered<S>> {
     const places: Place[] = [];
     for (const { key, limit } of slots) {
@@ -237,7 +237,7 @@ export class Leases {
     return { places };
   }
 
-  /** Asks the store for places in the slots in which this process has none to spare, which are those after `places`. */
+  /** Requests places from the store for the slots without an idle place, which are those after `places`. */
   async #enterAnew<S extends Slot>(slots: readonly S[], places: Place[], id: string, now: number): Promise<Entered<S>> {
     const rest = slots.slice(places.length);
     const requests: Promise<boolean>[] = [];
@@ -252,7 +252,7 @@ export class Leases {
         full ??= slot;
         continue;
       }
-      // A lease whose response was lost may have been given: it is given back with the others.
+      // The store may have granted a lease whose response was lost, so it is released with the others.
       const place: Place = { key: slot.key, limit: slot.limit, id, since: now, renewedAt: now };
       const known = this.#places.get(slot.key);
       if (known) known.all.add(place);
@@ -265,7 +265,7 @@ export class Leases {
     return { places: [], ...(full && { full }) };
   }
 
-  /** Keeps a place for a call that comes soon; false where it has to be released. */
+  /** Keeps a place for a call in the near future; returns false if the place must be released. */
   keep(place: Place): boolean {
     const known = this.#places.get(place.key);
     if (!known?.all.has(place)) return false;
@@ -291,7 +291,7 @@ export class Leases {
     this.#returning.unref();
   }
 
-  /** Gives back all that no call has used. */
+  /** Returns all unused parts and places to the store. */
   async giveBack(): Promise<void> {
     clearTimeout(this.#returning);
     this.#returning = undefined;
@@ -304,19 +304,22 @@ export class Leases {
       if (left > 0 && endsAt > now) work.push(this.#giveBack(key, windowMs, left, now));
       if (endsAt <= now || now - usedAt > KEEP_MS) this.#slices.delete(key);
     }
-    // One that the store does not take back ends by itself.
+    // A failed release is harmless: the place expires.
     for (const { idle } of this.#places.values())
       for (const place of idle.splice(0)) work.push(this.release(place).catch(() => undefined));
     if (this.#slices.size > 0) this.#returnLater();
     await Promise.all(work);
   }
 
-  /** What the store does not take back is in the window until that ends. */
+  /** If the store fails, the amount counts until the window ends. */
   #giveBack(key: string, windowMs: number, amount: number, now: number): Promise<void> {
     return this.counters.adjust(key, windowMs, -amount, now).catch(() => undefined);
   }
 
-  /** Renews the places of this process while it lives, so that those of one that died are soon free; returns how to stop. */
+  /**
+   * Renews the places of this process periodically, so places of a crashed process expire soon. Returns a function that
+   * stops it.
+   */
   start(): () => void {
     const everyMs = this.#leaseMs / RENEWALS;
     const timer = setInterval(() => this.#renew(everyMs), everyMs);
@@ -332,7 +335,7 @@ export class Leases {
         if (now - since > LONGEST_CALL_MS) all.delete(place);
         else if (now - renewedAt >= everyMs) {
           place.renewedAt = now;
-          // One that could not be renewed is tried again next time; its call goes on.
+          // A failed renewal is retried at the next interval; its call continues.
           this.counters.lease(key, id, limit, this.#leaseMs, now).catch(() => undefined);
         }
       }

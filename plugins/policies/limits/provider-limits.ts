@@ -16,13 +16,13 @@ import type { Leases, Place } from './leases.ts';
 
 const MINUTE_MS = 60_000;
 
-/** Until then a call waits at most: what a hook may take ends it soon after. */
+/** Maximum `wait` of a call. The timeout of hooks ends the call soon after it. */
 const LONGEST_WAIT_MS = 25_000;
 
-/** How soon calls that wait look again for what other processes have given back. */
+/** Interval at which waiting calls check for capacity that other processes have returned. */
 const LOOK_AGAIN_MS = 250;
 
-/** What all callers together may ask of one provider, as the option `providers` has it. */
+/** Limits of all callers together at one provider, as in the option `providers`. */
 interface ProviderLimit {
   readonly rpm?: number;
   readonly tpm?: number;
@@ -59,7 +59,7 @@ export const PROVIDER_LIMITS = Object.freeze({
   },
 } as const satisfies Schema);
 
-/** Throws an {@link OptionError} for what cannot work. */
+/** Throws an {@link OptionError} for invalid limits. */
 export function checkProviderLimits(providers: Readonly<Record<string, ProviderLimit>> = {}): void {
   for (const [name, { wait, rpm, tpm, concurrency }] of Object.entries(providers)) {
     const place = `/providers/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
@@ -70,16 +70,16 @@ export function checkProviderLimits(providers: Readonly<Record<string, ProviderL
   }
 }
 
-/** What limits need of the gateway. */
+/** Dependencies of the provider limits. */
 interface Parts {
-  /** The store's counters, and those of this process alone. */
+  /** Store counters, and local counters of this process. */
   readonly leases: Leases;
   readonly local: Leases;
   readonly onStoreFailure: 'degrade' | 'closed' | 'open';
   estimate(call: Call): Metered;
 }
 
-/** What an attempt has of its provider's limits. */
+/** Capacity that an attempt holds at its provider. */
 interface Hold {
   readonly provider: string;
   readonly leases: Leases;
@@ -87,14 +87,14 @@ interface Hold {
   readonly tokens: { readonly amount: number; readonly endsAt: number } | undefined;
 }
 
-/** A call that waits for its turn. */
+/** Waiting call. */
 interface Waiter {
   readonly call: Call;
   settle(result: Hold | undefined): void;
   fail(error: unknown): void;
 }
 
-/** Which limit is reached, and when to try again. */
+/** Reached limit, and the delay before the next attempt. */
 interface Full {
   readonly limit: string;
   readonly againMs: number;
@@ -103,8 +103,8 @@ interface Full {
 const HELD = Symbol('limits.held at providers');
 
 /**
- * Holds all callers together to the limits of providers: a call that is over them waits for its turn, fairly by account. Throws an
- * {@link OptionError} for a provider that is not there.
+ * Enforces the limits of providers over all callers. Calls over a limit wait for their turn, fairly by account. Throws
+ * an {@link OptionError} for an unknown provider.
  */
 export function limitProviders(
   api: Pick<PluginApi, 'hook' | 'models' | 'operators' | 'onRegistered'>,
@@ -145,7 +145,7 @@ export function limitProviders(
       return undefined;
     },
   });
-  // Another target, or another key, is asked now.
+  // The next attempt uses another target or key.
   api.hook('attempt', (call, { target, failure }) => (failure ? release(call, target.provider) : undefined));
   api.hook('finish', (call, outcome) => release(call, undefined, outcome));
   api.operators.figure({
@@ -161,19 +161,19 @@ function heldBy({ state }: Call): readonly Hold[] {
   return (state.get(HELD) as readonly Hold[] | undefined) ?? [];
 }
 
-/** The limits of one provider and the calls that wait for them. */
+/** Limits of one provider, and its waiting calls. */
 class ProviderQueue {
   size = 0;
   readonly #parts: Parts;
   readonly #provider: string;
   readonly #limit: ProviderLimit;
   readonly #waitMs: number;
-  /** By account; the one whose turn it is first stands first. */
+  /** By account, in the order of their turns. */
   readonly #waiting = new Map<string, Waiter[]>();
   #timer: NodeJS.Timeout | undefined;
   #isServing = false;
   #attempts = 0;
-  /** The limit that was reached last. */
+  /** Last reached limit. */
   #full: Full = { limit: '', againMs: 0 };
 
   constructor(parts: Parts, provider: string, limit: ProviderLimit) {
@@ -184,7 +184,7 @@ class ProviderQueue {
   }
 
   async take(call: Call): Promise<Hold | undefined> {
-    // Nobody goes before those who wait.
+    // Keep FIFO order.
     if (this.size === 0) {
       const taken = await this.#tryTake(call);
       if (!taken || !('limit' in taken)) return taken;
@@ -194,7 +194,7 @@ class ProviderQueue {
     return this.#wait(call);
   }
 
-  /** Gives a place and unused tokens back, and serves who waits. */
+  /** Returns a place and unused tokens, and serves waiting calls. */
   async giveBack({ leases, place, tokens }: Hold, outcome: Outcome | undefined): Promise<void> {
     const now = steadyNow();
     const { usage, sent = false, target } = outcome ?? {};
@@ -205,7 +205,7 @@ class ProviderQueue {
     if (place && !leases.keep(place)) work.push(leases.release(place));
     if (amount > 0 && delta !== 0 && (delta > 0 || now < endsAt) && !leases.adjust(this.#keyOf('tpm'), delta, now))
       work.push(leases.counters.adjust(this.#keyOf('tpm'), MINUTE_MS, delta, now));
-    // What the store does not take back ends by itself.
+    // A failed release is harmless: places and windows expire.
     await Promise.allSettled(work);
     if (this.size > 0) void this.#serve();
   }
@@ -214,7 +214,10 @@ class ProviderQueue {
     return `${what}:everyone:${this.#provider}`;
   }
 
-  /** What an attempt needs, or which limit is reached; undefined where nothing is counted since the store is down. */
+  /**
+   * Takes the capacity of an attempt, or returns the reached limit. Undefined if nothing is counted because the store
+   * is unavailable.
+   */
   async #tryTake(call: Call): Promise<Hold | Full | undefined> {
     const { leases, local, onStoreFailure } = this.#parts;
     try {
@@ -230,7 +233,7 @@ class ProviderQueue {
     const now = steadyNow();
     const amount = tpm === undefined ? 0 : Math.min(this.#tokensOf(call), tpm);
     const slots = concurrency === undefined ? [] : [{ key: this.#keyOf('calls'), limit: concurrency }];
-    // A call may ask the same provider again.
+    // A call may retry the same provider.
     this.#attempts += 1;
     const { places, full } = await leases.enter(slots, `${call.id}.${this.#attempts}`, now);
     if (full) return { limit: `${concurrency} requests at once`, againMs: LOOK_AGAIN_MS };
@@ -258,7 +261,7 @@ class ProviderQueue {
     }
   }
 
-  /** The prompt, estimated, and as much output as the caller asks for. */
+  /** Returns the estimated prompt tokens plus the requested output limit. */
   #tokensOf(call: Call): number {
     const { max_completion_tokens: most, max_tokens } = call.request as Partial<ChatRequest>;
     return (this.#parts.estimate(call).units['prompt_tokens'] ?? 0) + Math.max(most ?? 0, max_tokens ?? 0);
@@ -301,7 +304,7 @@ class ProviderQueue {
     this.#timer ??= setTimeout(() => void this.#serve(), Math.min(Math.max(afterMs, 1), LOOK_AGAIN_MS)).unref();
   }
 
-  /** Serves those who wait, one of each account in turn, until a limit is reached. */
+  /** Serves waiting calls, one per account in turn, until a limit is reached. */
   async #serve(): Promise<void> {
     if (this.#isServing) return;
     this.#isServing = true;
@@ -323,7 +326,7 @@ class ProviderQueue {
           return;
         }
         if (!this.#waiting.get(account)?.includes(waiter)) {
-          // It left meanwhile.
+          // The call stopped waiting in the meantime.
           if (taken) await this.giveBack(taken, undefined);
           continue;
         }

@@ -1,25 +1,25 @@
 import { GatewayError, type Window, type WindowState } from '../../../contract/index.ts';
 import type { Slot as LeasedSlot } from './leases.ts';
 
-/** Who set a limit: the key, or the token that its user made it with, unless a plan is named. */
+/** Origin of a limit: the named plan, else the key, or the token with which the user made it. */
 export interface Origin {
   readonly ofUser?: boolean | undefined;
   readonly plan: string | undefined;
-  /** Where the plan limits one provider. */
+  /** Provider, for a plan's limit at one provider. */
   readonly provider: string | undefined;
 }
 
-/** A window of one minute, with what the call uses of it. */
+/** Window of one minute, with the amount of the call. */
 export interface Limit extends Window, Origin {
   readonly unit: 'requests' | 'tokens';
 }
 
-/** A number of calls at once. */
+/** Limit of concurrent calls. */
 export interface Slot extends LeasedSlot, Origin {}
 
 export const MINUTE_MS = 60_000;
 
-/** How soon a caller who found no free slot may try again: calls end at any time. */
+/** Retry delay after a full slot: calls end at any time. */
 const SLOT_RETRY_MS = 1000;
 
 export function slotRefusal(full: Slot): GatewayError {
@@ -47,7 +47,10 @@ function refusal(limit: string, retryAfterMs: number, headers: Record<string, st
   );
 }
 
-/** OpenAI's headers: the window that refused, and of the other unit the one with the least left. */
+/**
+ * Returns OpenAI's rate limit headers. They show the window that rejected the call and, for the other unit, the window
+ * with the least left.
+ */
 function rateHeaders(
   windows: readonly Limit[],
   states: readonly WindowState[],
@@ -69,7 +72,7 @@ function rateHeaders(
   return headers;
 }
 
-/** Whose a limit is, in words. */
+/** Describes the origin of a limit in words. */
 function describeOrigin({ plan, provider, ofUser }: Origin): string {
   if (ofUser) return 'of this user, over all API keys';
   if (plan === undefined) return 'of this API key';

@@ -44,8 +44,8 @@ interface Value {
 }
 
 /**
- * Histogram in a registry of prom-client. Whoever observes keeps the {@link Observations} of its labels; prom-client's own histogram makes
- * a text of all labels at each observation.
+ * Histogram in a registry of prom-client. Observers keep the {@link Observations} of their labels; prom-client's own
+ * histogram builds a text of all labels at each observation.
  */
 export class Buckets {
   readonly name: string;
@@ -58,7 +58,7 @@ export class Buckets {
     options.registry.registerMetric(this as unknown as Histogram);
   }
 
-  /** The observations with these labels; the same object for the same labels in the same order. */
+  /** Returns the observations of these labels: the same object for the same labels in the same order. */
   of(labels: Labels): Observations {
     const key = Object.values(labels).join('\0');
     let found = this.#all.get(key);
@@ -69,7 +69,7 @@ export class Buckets {
     return found;
   }
 
-  /** For the registry. */
+  /** Called by the registry. */
   async get() {
     const { name, help, bounds } = this.#options;
     const values: Value[] = [];

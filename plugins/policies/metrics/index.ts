@@ -18,20 +18,23 @@ import { endingTargets } from '../kit/ending-targets.ts';
 import { Buckets, type Observations } from './buckets.ts';
 import { boundedLabel, countCalls, countRequests } from './series.ts';
 
-/** Counts attempts, and shows what is known of targets. */
+/** Counts attempts, and reports the state of targets. */
 interface TargetMetrics {
   readonly countAttempt: (call: Call, attempt: AttemptReport) => void;
-  /** Reads the state of targets from now on with this; another generation brings another one. */
+  /** Replaces the source of target states; each generation brings its own. */
   watch(watched: Watched): void;
 }
 
-/** What the metrics of targets are read from. */
+/** Source of the target metrics. */
 interface Watched {
   read(): RoutingState;
   isListed(target: Target): boolean;
-  /** The aliases of the configuration, each with its targets as `provider/model`. */
+  /** Configured aliases, each with its targets as `provider/model`. */
   readonly aliases: readonly (readonly [alias: string, targets: readonly string[]])[];
-  /** Models that the configuration names or that calls went to, and their ends in Unix milliseconds: those within 30 days, or over. */
+  /**
+   * Models that the configuration names or that were called, with their shutdown times in Unix milliseconds. Only
+   * shutdowns in the past or within 30 days.
+   */
   endings(): readonly (readonly [target: Target, end: number])[];
 }
 
@@ -42,12 +45,12 @@ const NOTHING: Watched = Object.freeze({
   endings: () => [],
 });
 
-/** By severity, so that of several workers the worst one shows. */
+/** Ordered by severity, so that the worst of several workers counts. */
 const STATE: Readonly<Record<TargetState, number>> = Object.freeze({ closed: 0, 'half-open': 1, open: 2, drained: 3 });
 
 const TARGET = ['provider', 'model'] as const;
 
-/** The metrics of targets. A model's name is a label when a list knows it or it has responded, as for calls. */
+/** Creates the metrics of targets. A model name becomes a label if a list has it or it has responded, as for calls. */
 function countTargets(registry: Registry): TargetMetrics {
   const registers = [registry];
   const modelLabel = boundedLabel();
@@ -107,7 +110,7 @@ function countTargets(registry: Registry): TargetMetrics {
   };
 }
 
-/** When models end that the configuration names or that were called. */
+/** Reports shutdown times of configured and called models. */
 function showEndings(
   registers: Registry[],
   endings: Watched['endings'],
@@ -125,7 +128,7 @@ function showEndings(
   });
 }
 
-/** How many targets of each alias are not left alone, by what this process knows: those that nobody tried count. */
+/** Reports available targets per alias, as far as this process knows. Untried targets count as available. */
 function showAliases(registers: Registry[], watched: () => Watched): void {
   new Gauge({
     name: 'tollgate_alias_targets_available',
@@ -148,7 +151,7 @@ function showAliases(registers: Registry[], watched: () => Watched): void {
   });
 }
 
-/** What is true when somebody looks. */
+/** Reports values that are read at the scrape. */
 function showState(
   registers: Registry[],
   read: () => RoutingState,
@@ -221,7 +224,7 @@ function worstOfKeys(targets: readonly TargetReport[]): Iterable<readonly [label
   return worst.values();
 }
 
-/** Shows the numbers of other plugins from now on; another generation brings others. */
+/** Reports the numbers of other plugins; each generation brings its own. */
 function showFigures(registry: Registry): (figures: readonly Figure[]) => void {
   let shown: ReadonlyMap<string, Figure> = new Map();
   return (figures) => {
@@ -240,7 +243,7 @@ function showFigures(registry: Registry): (figures: readonly Figure[]) => void {
   };
 }
 
-/** Shows what the hooks of plugins came to; another generation brings other plugins. */
+/** Reports the results of plugin hooks; each generation brings its own plugins. */
 function showHooks(registry: Registry): (gateway: Pick<GatewayView, 'plugins'>) => void {
   let gateway: Pick<GatewayView, 'plugins'> = { plugins: () => [] };
   const counter = (name: string, help: string, read: (report: HookReport) => number): void => {
@@ -267,7 +270,7 @@ function showHooks(registry: Registry): (gateway: Pick<GatewayView, 'plugins'>) 
   };
 }
 
-/** The buckets of what a store takes, in seconds: from memory to one that does not answer. */
+/** Histogram buckets of store operations in seconds, from memory to a store that times out. */
 const STORE_SECONDS: readonly number[] = Object.freeze([
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
 ]);
@@ -286,7 +289,7 @@ function measureStore(registry: Registry): StoreWatcher {
     labelNames: ['operation'],
     registers: [registry],
   });
-  // There are as many as the store has methods.
+  // Bounded by the number of store methods.
   const known = new Map<string, Observations>();
   return (operation, ms, isOk) => {
     let ofOperation = known.get(operation);
@@ -299,7 +302,7 @@ function measureStore(registry: Registry): StoreWatcher {
   };
 }
 
-/** Prometheus metrics under `/metrics`: base units, bounded labels, no user ids. */
+/** Prometheus metrics at `/metrics`: base units, bounded labels, no user ids. */
 export default definePlugin({
   name: 'metrics',
   kind: 'policy',
@@ -319,11 +322,11 @@ export default definePlugin({
     },
   },
   setup(api, config) {
-    // Counters go on when the configuration changes.
+    // Counters survive a configuration reload.
     const kept = api.keep('metrics', () => createMetrics(api.settings.version));
     const { ours, countRequest, countCall, targets } = kept;
     api.use(countRequest);
-    // What an operator named in an alias is no name that callers made up.
+    // Models that an operator names in an alias are not made up by callers.
     const named = new Set(api.models.aliases().flatMap(([, targets]) => targets));
     const isListed = ({ provider, model }: Target): boolean =>
       named.has(`${provider}/${model}`) || api.models.list().some(({ id }) => id === `${provider}/${model}`);
@@ -341,7 +344,7 @@ export default definePlugin({
     api.hook('finish', finish);
     api.hook('finish', { operations: ['count'], handler: finish });
 
-    // A scrape reaches one worker of several; it answers for all of them.
+    // A scrape reaches one of several workers, which responds for all of them.
     const own = (): Registry => Registry.merge([ours, processMetrics()]);
     const gather = api.operators.gather('metrics', () => own().getMetricsAsJSON());
     api.route({
@@ -384,7 +387,7 @@ function createMetrics(version: string) {
   };
 }
 
-/** Until when the certificate holds that this gateway shows, as the connection of a scrape has it; there is none without TLS. */
+/** Reports the expiry of the gateway's TLS certificate, from the connection of a scrape. Absent without TLS. */
 function showCertificate(registry: Registry): (socket: object) => void {
   const end = new Gauge({
     name: 'tollgate_tls_certificate_end_timestamp_seconds',
@@ -402,8 +405,8 @@ function showCertificate(registry: Registry): (socket: object) => void {
 let ofProcess: Registry | undefined;
 
 /**
- * The metrics of the process itself: CPU, memory, lag of the event loop, garbage collection. Measured once, however many
- * gateways the process runs: prom-client never takes its observers away again.
+ * Metrics of the process: CPU, memory, event loop lag, garbage collection. Registered once, however many gateways the
+ * process runs: prom-client cannot remove its observers.
  */
 function processMetrics(): Registry {
   if (ofProcess) return ofProcess;

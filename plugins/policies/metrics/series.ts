@@ -12,8 +12,8 @@ import { Buckets, type Observations } from './buckets.ts';
 type Target = NonNullable<Outcome['target']>;
 
 /**
- * Counts model calls: returns what to do with each when it has ended. A model's name is a label when the model answered,
- * or when `isListed` knows it: names that callers make up must not take the places of real ones.
+ * Returns a function that counts each ended model call. A model name becomes a label if the model has responded or
+ * `isListed` knows it. Otherwise names that callers make up could displace real ones.
  */
 export function countCalls(
   registry: Registry,
@@ -75,7 +75,7 @@ export function countCalls(
     }
     const meant = outcome.saved === undefined ? undefined : call.targets[0];
     if (meant) {
-      // Nobody was sent it: the one that would have been is meant.
+      // The call was not sent; the intended target counts.
       const saved = { provider: meant.provider, model: modelLabel(meant.model, () => kindOf(meant)) };
       metrics.cacheHits.inc(saved);
       metrics.saved.inc(saved, Number(formatUsd(outcome.saved ?? 0)));
@@ -87,12 +87,12 @@ export function countCalls(
   };
 }
 
-/** Whether a vendor's stop reason has the form of one. */
+/** Checks that a vendor's stop reason looks like a word. */
 function isWord(reason = ''): boolean {
   return /^[\w.:-]{1,64}$/.test(reason);
 }
 
-/** Callers make up fields of requests; what a response has is named by dialects. */
+/** Callers can make up request fields; dialects name the fields of responses. */
 function kindOfField(field: string, part: 'request' | 'response'): 'listed' | 'worked' {
   return part === 'response' || Object.hasOwn(Object(CHAT_REQUEST['properties']), field) ? 'listed' : 'worked';
 }
@@ -105,7 +105,7 @@ const VERDICTS = [
 
 const CALL_LABELS = ['operation', 'provider', 'model', 'status', 'error', 'stream'] as const;
 
-/** What was counted of calls with the same labels since the last scrape. */
+/** Counters of calls with the same labels since the last scrape. */
 interface CountedCalls {
   readonly labels: Readonly<Record<(typeof CALL_LABELS)[number], string>>;
   calls: number;
@@ -115,15 +115,18 @@ interface CountedCalls {
   output: number;
   cached: number;
   hasCost: boolean;
-  /** In nano-dollars. */
+  /** Nano-dollars. */
   cost: number;
-  /** Looked up at the first observation. */
+  /** Set at the first observation. */
   seconds: Observations | undefined;
   overheadSeconds: Observations | undefined;
   firstByteSeconds: Observations | undefined;
 }
 
-/** Counts calls as plain numbers: prom-client makes a text of all labels at each increment, here it does so at each scrape. */
+/**
+ * Counts calls as plain numbers. prom-client builds a text of all labels at each increment; here that happens once per
+ * scrape.
+ */
 class CallCounts {
   readonly #rows = new Map<string, CountedCalls>();
 
@@ -306,7 +309,7 @@ export function countRequests(registry: Registry): Middleware {
   };
 
   return (ctx, next) => {
-    // One that the gateway makes to itself in place of a caller's, which is counted.
+    // Internal request of the gateway on behalf of a caller's request, which is counted.
     if (ctx.state['outer'] !== undefined) return next();
     const { res } = ctx;
     const started = performance.now();
@@ -332,13 +335,13 @@ interface CountedRequests {
   readonly seconds: Observations;
 }
 
-/** How many names that are known to be real a label may have, and how many that only worked: a caller must not fill the memory. */
+/** Maximum numbers of listed and other names per label, so that callers cannot fill the memory. */
 const MAX_LISTED = 1000;
 const MAX_OTHERS = 100;
 
 /**
- * Keeps the first names of a label, and calls the rest `_other`. Listed names have places of their own, so that names which
- * callers make up, also those that a provider answers to, never take them.
+ * Returns the first names of a label unchanged, and `_other` for the rest. Listed names have a separate quota. So
+ * made-up names cannot displace them, even if a provider responds to those.
  */
 export function boundedLabel(): (value: string, kindOf: () => 'listed' | 'worked' | 'unknown') => string {
   const listed = new Set<string>();
@@ -353,18 +356,18 @@ export function boundedLabel(): (value: string, kindOf: () => 'listed' | 'worked
   };
 }
 
-/** The buckets of what takes time, in seconds. */
+/** Duration buckets in seconds. */
 const SECONDS: readonly number[] = Object.freeze([
   0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900,
 ]);
 
-/** Fewer than of what has fewer labels. */
+/** Fewer buckets, because these metrics have more labels. */
 const TOKEN_SECONDS = Object.freeze({
   first: Object.freeze([0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]),
   next: Object.freeze([0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1]),
 });
 
-/** The buckets of what the gateway itself takes, in seconds. */
+/** Buckets of the gateway's own overhead in seconds. */
 const OVERHEAD_SECONDS: readonly number[] = Object.freeze([
   0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1,
 ]);

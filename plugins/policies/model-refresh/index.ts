@@ -45,18 +45,18 @@ export default definePlugin({
         type: 'string',
         format: 'url',
         description:
-          'The address of a newer `config/models.json`, by https: its rows replace those of the package, under what this configuration says.',
+          'URL (https) of a newer `config/models.json`. Its rows replace those of the package; the configuration overrides both.',
       },
       refresh: {
         type: 'string',
         format: 'duration',
-        description: 'How often the table is fetched, such as `24h`; by `tollgate models update` alone unless set.',
+        description:
+          'Interval at which the table is fetched, such as `24h`. Default: only by `tollgate models update`.',
       },
       acceptDearer: {
         type: 'boolean',
         default: false,
-        description:
-          'Whether the timers take prices that are dearer, too; else they tell them in the log, and the old ones stay.',
+        description: 'Accepts higher prices in automatic updates. Default: off, higher prices are only logged.',
       },
     },
   },
@@ -67,7 +67,7 @@ export default definePlugin({
     api.command(modelsCommand(api, options));
     api.route(modelsRoute(api));
     api.onReady(async () => {
-      await useKept(api).catch((error: unknown) => warn(api, 'the models that were taken over', error));
+      await useKept(api).catch((error: unknown) => warn(api, 'the stored updates of models', error));
       const { table, everyMs } = options;
       if (table !== undefined && everyMs !== undefined) keepUp(api, options, undefined, everyMs);
       for (const [name, provider] of api.models.offers('chat'))
@@ -81,13 +81,9 @@ function readOptions(config: Readonly<Record<string, unknown>>): Options {
   const { table, refresh, acceptDearer } = config;
   const url = typeof table === 'string' ? new URL(table) : undefined;
   if (url && url.protocol !== 'https:' && !isLoopback(url.hostname))
-    throw new OptionError(
-      '/table',
-      'is not an address with https',
-      'Prices decide what people pay: fetch them by https.',
-    );
+    throw new OptionError('/table', 'is not an https URL', 'Use https, since prices determine charges.');
   if (refresh !== undefined && url === undefined)
-    throw new OptionError('/refresh', 'says how often a table is fetched that has no address', 'Set `table` too.');
+    throw new OptionError('/refresh', 'has no effect without `table`', 'Set `table` too.');
   return {
     table: url?.href,
     everyMs: typeof refresh === 'string' ? parseDuration(refresh) : undefined,
@@ -129,11 +125,11 @@ async function refreshOne(
     await useKept(api);
     const dearer = acceptDearer ? [] : dearerIn(plan);
     const facts = { source: plan.source, differences: plan.changes.length };
-    if (dearer.length === 0) api.log.info(facts, 'fetched what is new of models');
+    if (dearer.length === 0) api.log.info(facts, 'fetched updates of models');
     else
       api.log.warn(
         { ...facts, dearer: dearer.slice(0, 20) },
-        'prices that would be dearer stay as they were: tollgate models update --accept-dearer takes them',
+        'higher prices were not applied; apply them with tollgate models update --accept-dearer',
       );
   } catch (error) {
     warn(api, provider === undefined ? 'the table of models' : `the list of ${provider}`, error);
@@ -141,7 +137,7 @@ async function refreshOne(
 }
 
 function warn(api: PluginApi, source: string, error: unknown): void {
-  api.log.warn({ source, reason: reasonOf(error) }, 'what is new of models could not be fetched; what is known stays');
+  api.log.warn({ source, reason: reasonOf(error) }, 'updates of models could not be fetched; known data stays in use');
 }
 
 /** Models whose prices would rise. */
@@ -159,24 +155,24 @@ const MODEL = {
     is_callable: {
       type: 'boolean',
       description:
-        'Whether its provider, or that of a target, has what it needs, and nothing in the configuration stops all calls.',
+        'True if its provider, or that of a target, is configured and no configuration problem blocks all calls.',
     },
     problem: {
       type: ['string', 'null'],
       description:
-        'What stops its calls, or makes some fail or cost wrongly, and the remedy: as `tollgate check` says it.',
+        'Problem that blocks calls or causes failures or wrong costs, with its solution, as in `tollgate check`.',
     },
     targets: {
       type: ['array', 'null'],
       items: { type: 'string' },
-      description: 'What an alias stands for, in the order to try.',
+      description: 'Targets of an alias, in order of use.',
     },
     context_window: NUMBER_OR_NULL,
     max_output: NUMBER_OR_NULL,
-    input_modalities: { type: ['array', 'null'], items: { type: 'string' }, description: 'What it reads.' },
-    output_modalities: { type: ['array', 'null'], items: { type: 'string' }, description: 'What it writes.' },
-    shutdown: { type: ['string', 'null'], description: 'The day from which on its vendor no longer serves it.' },
-    price: { type: ['object', 'null'], description: 'US dollars per million tokens; null where it is not known.' },
+    input_modalities: { type: ['array', 'null'], items: { type: 'string' }, description: 'Input types.' },
+    output_modalities: { type: ['array', 'null'], items: { type: 'string' }, description: 'Output types.' },
+    shutdown: { type: ['string', 'null'], description: 'Shutdown day of the model at its vendor.' },
+    price: { type: ['object', 'null'], description: 'US dollars per million tokens; null if unknown.' },
   },
 } as const;
 
@@ -187,9 +183,9 @@ const MODEL = {
 function modelsRoute(api: PluginApi): Route {
   return {
     ...{ ...FOR_OPERATORS, method: 'GET', path: '/api/core/admin/catalog', scope: 'models:read' },
-    summary: 'List models and aliases: which can be called now, context windows, prices',
+    summary: 'List models and aliases with availability, context windows and prices',
     query: { type: 'object', additionalProperties: false, properties: PAGE_QUERY },
-    responses: { 200: { description: 'The aliases, then the models by provider.', schema: listOf(MODEL) } },
+    responses: { 200: { description: 'Aliases, then models by provider.', schema: listOf(MODEL) } },
     handler(ctx) {
       const { limit, after } = readPage(ctx);
       const {
@@ -242,10 +238,10 @@ function modelsOf({ models: { catalog } }: Pick<PluginApi, 'models'>, provider: 
  * update` updates them.
  */
 function modelsCommand(api: PluginApi, options: Options): Command {
-  const ofOne = { flags: '--provider <name>', summary: 'of one provider only' };
+  const ofOne = { flags: '--provider <name>', summary: 'only models of this provider' };
   return {
     name: 'models',
-    summary: 'List models, their context windows, prices and ends',
+    summary: 'List models with context windows, prices and end dates',
     changesStore: false,
     options: [ofOne],
     async run({ options: { provider }, io }) {
@@ -257,15 +253,14 @@ function modelsCommand(api: PluginApi, options: Options): Command {
     subcommands: [
       {
         name: 'update',
-        summary:
-          'Ask vendors for their lists, fetch the table of the configuration, show what differs, and take it over',
+        summary: 'Update models and prices from vendors’ lists and the configured table, and show the changes',
         options: [
           ofOne,
           {
             flags: '--check',
-            summary: 'show what differs, and change nothing; the exit code is 4 where something does',
+            summary: 'show changes without applying them; exit code 4 if there are any',
           },
-          { flags: '--accept-dearer', summary: 'take prices that are dearer, too; they stay as they were unless set' },
+          { flags: '--accept-dearer', summary: 'apply higher prices too (default: keep the old ones)' },
         ],
         run: (input) => updateModels(api, options, input),
       },
@@ -280,7 +275,7 @@ function providersOf({ models: { catalog } }: PluginApi, wanted: unknown): reado
   const near = nearest(wanted, catalog.providers());
   const hint =
     near.length > 0 ? `Did you mean ${near.join(' or ')}?` : `Configured are: ${catalog.providers().join(', ')}.`;
-  throw new GatewayError('unsupported_provider', `there is no provider "${wanted}" in the configuration\n${hint}`);
+  throw new GatewayError('unsupported_provider', `provider "${wanted}" not found in the configuration\n${hint}`);
 }
 
 /** Exit codes of `--check` if data differs, and of an update if a source failed. */
@@ -293,7 +288,7 @@ async function updateModels(api: PluginApi, { table }: Options, input: CommandIn
   if (!isCheck && api.stores.kind === 'memory')
     throw new GatewayError(
       'invalid_request',
-      'what is taken over would end with this command: the store is memory:\nName a store that lasts, or look with --check.',
+      'updates would be lost when this command ends, since the store is memory:\nConfigure a persistent store, or use --check.',
     );
   const names = providersOf(api, options['provider']);
   const inUse = await useKept(api);
@@ -310,7 +305,7 @@ async function updateModels(api: PluginApi, { table }: Options, input: CommandIn
   if (sources.length === 0)
     throw new GatewayError(
       'invalid_request',
-      'there is nothing to ask: no provider that has a list has its key, and there is no table\nSet a key, or policies.model-refresh.table.',
+      'no source of updates: no provider with a model list has a key, and no table is configured\nSet a key, or policies.model-refresh.table.',
     );
   const { plans, failed } = await planAll(sources, io);
   if (!isCheck) for (const plan of plans) await takeOver(api, plan, acceptDearer, actor);
@@ -363,7 +358,13 @@ function showChanges(
 ): void {
   const changes = plans.flatMap((plan) => plan.changes);
   const remark = ({ is_dearer: isDearer }: Change): string =>
-    !isDearer ? '' : acceptDearer ? 'dearer' : isCheck ? 'dearer: --accept-dearer would take it' : 'dearer: not taken';
+    !isDearer
+      ? ''
+      : acceptDearer
+        ? 'dearer'
+        : isCheck
+          ? 'higher price: --accept-dearer would apply it'
+          : 'higher price: not applied';
   const rows = changes.map((change) => [
     ...[change.model, change.field, change.before ?? '-', change.after ?? '-'],
     remark(change),
@@ -372,8 +373,8 @@ function showChanges(
   io.result({ differences: changes, failed, taken: !isCheck }, text);
   const dearer = new Set(plans.flatMap(dearerIn)).size;
   if (dearer > 0 && !acceptDearer)
-    io.note(`${dearer} models would be dearer: their prices stay as they were unless you add --accept-dearer.`);
-  if (!isCheck && changes.length > 0) io.note('Running gateways take it with their next reload: tollgate reload.');
+    io.note(`${dearer} models have higher prices, which were not applied. Add --accept-dearer to apply them.`);
+  if (!isCheck && changes.length > 0) io.note('Running gateways apply it at the next reload: tollgate reload.');
 }
 
 function showModels(api: PluginApi, names: readonly string[], withAliases: boolean, io: CommandIo): void {

@@ -85,7 +85,7 @@ export async function planList(api: UpdateApi, provider: string): Promise<Plan> 
   const where = `the list of ${provider}`;
   if (models.length === 0) throw refused(where, 'has no models');
   const problems = api.models.tables.problemsOfModels(models);
-  if (problems.length > 0) throw refused(where, `cannot be used: ${problems.join('; ')}`);
+  if (problems.length > 0) throw refused(where, `is invalid: ${problems.join('; ')}`);
   const listed = new Set(api.models.catalog.list(provider));
   const known = (id: string): ModelInfo | undefined =>
     listed.has(id) ? api.models.catalog.find(provider, id) : undefined;
@@ -118,13 +118,13 @@ export async function planTable(api: UpdateApi, url: string, base: ModelTable): 
   const where = 'the table of models';
   const response = await (await api.http()).get(url, { responseType: 'json' });
   if (response.statusCode !== 200)
-    throw refused(where, `is not at its address: that has the status ${response.statusCode}`);
+    throw refused(where, `was not found: its URL returned status ${response.statusCode}`);
   const body: unknown = response.body;
   const problems = api.models.tables.problemsOfTable(body);
-  if (problems.length > 0) throw refused(where, `cannot be used: ${problems.join('; ')}`);
+  if (problems.length > 0) throw refused(where, `is invalid: ${problems.join('; ')}`);
   const next = body as ModelTable;
   if ((next.version ?? 0) < (base.version ?? 0))
-    throw refused(where, `has the version ${next.version}; the one in use has ${base.version}, which is newer`);
+    throw refused(where, `has the version ${next.version}, older than ${base.version} in use`);
   const changes: Change[] = [];
   mergeTables(base, next, true, changes);
   return {
@@ -217,7 +217,7 @@ function describe({ contextWindow, shutdown, price }: ModelInfo): string {
 }
 
 function refused(where: string, what: string): GatewayError {
-  return new GatewayError('provider_invalid_response', `${where} ${what}; what is known stays`);
+  return new GatewayError('provider_invalid_response', `${where} ${what}; known data stays in use`);
 }
 
 /** Reason why a source is unavailable, in a few words without an address. */
@@ -227,8 +227,8 @@ export function reasonOf(error: unknown): string {
     readonly name?: string;
     readonly response?: { readonly statusCode?: number };
   };
-  if (name === 'HTTPError') return `its response was ${response?.statusCode}`;
-  if (name === 'CancelError') return 'it sent more than 16 MiB';
-  if (name === 'ParseError') return 'it sent something that is not JSON, or holds too many values';
+  if (name === 'HTTPError') return `it returned status ${response?.statusCode}`;
+  if (name === 'CancelError') return 'it returned more than 16 MiB';
+  if (name === 'ParseError') return 'it returned a response that is not JSON or has too many values';
   return name;
 }

@@ -31,52 +31,51 @@ const RECEIVER = {
       format: 'url',
       secret: true,
       description:
-        'It gets a POST. Those of Slack and Teams let everybody who knows them write there: keep them secret.',
+        'URL that receives a POST. URLs of Slack and Teams let anyone who knows them write there; keep them secret.',
     },
     format: {
       enum: ['json', 'slack', 'teams'],
       description:
-        '`json`, the default, is our own; `slack` is for its incoming webhooks, `teams` for the webhooks of its Workflows, as an Adaptive Card.',
+        '`json` (Tollgate’s format), `slack` (incoming webhooks) or `teams` (webhooks of Workflows, as an Adaptive Card). Default: `json`.',
     },
     secret: {
       type: 'string',
       minLength: 16,
       secret: true,
-      description: 'Signs `json`, which needs it: `x-tollgate-signature` has the HMAC-SHA-256 under it.',
+      description: 'Required for `json`: key of the HMAC-SHA-256 in `x-tollgate-signature`.',
     },
     smtp: {
       type: 'object',
       additionalProperties: false,
       required: ['host'],
-      description: 'The mail server that takes our mail, where there is no `url`.',
+      description: 'Mail server, instead of `url`.',
       properties: {
-        host: { type: 'string', format: 'host', description: 'Its name.' },
+        host: { type: 'string', format: 'host', description: 'Host name.' },
         port: {
           type: 'integer',
           minimum: 1,
           maximum: 65535,
           default: 587,
-          description:
-            'On 465 it speaks TLS from the start; on others it must offer STARTTLS, but for one of this machine.',
+          description: 'Port 465 uses TLS from the start. Other ports require STARTTLS, except on this machine.',
         },
-        user: { type: 'string', minLength: 1, description: 'Signs in, with `password`.' },
-        password: { type: 'string', minLength: 1, secret: true, description: 'Of `user`.' },
+        user: { type: 'string', minLength: 1, description: 'User for sign-in, with `password`.' },
+        password: { type: 'string', minLength: 1, secret: true, description: 'Password of `user`.' },
         ca: {
           type: 'string',
           minLength: 1,
           description:
-            'Certificates in PEM that are trusted in place of the usual ones; a reference reads them from a file.',
+            'Trusted certificates in PEM instead of the default ones; use a reference to read them from a file.',
         },
       },
     },
-    from: { ...ADDRESS, description: 'Who mail comes from, such as `Tollgate <gateway@example.com>`.' },
-    to: { type: 'array', items: ADDRESS, minItems: 1, maxItems: 20, description: 'Who gets the mail.' },
+    from: { ...ADDRESS, description: 'Sender, such as `Tollgate <gateway@example.com>`.' },
+    to: { type: 'array', items: ADDRESS, minItems: 1, maxItems: 20, description: 'Recipients.' },
     events: {
       type: 'array',
       items: { enum: EVENTS },
       minItems: 1,
       uniqueItems: true,
-      description: 'What it is sent; everything unless set.',
+      description: 'Types of notices. Default: all.',
     },
   },
 } as const;
@@ -91,12 +90,12 @@ const CONFIG = {
       additionalProperties: RECEIVER,
       maxProperties: 20,
       default: {},
-      description: 'Who is sent notices, by names of yours. Nothing is watched without one.',
+      description: 'Receivers of notices, by your own names. Without one, no notices are created.',
     },
     timezone: {
       type: 'string',
       default: 'UTC',
-      description: 'The time zone of the days that `spend.unusual` compares, as `Europe/Berlin`.',
+      description: 'Time zone of the days for `spend.unusual`, such as `Europe/Berlin`.',
     },
     unusualTimes: {
       type: 'number',
@@ -104,14 +103,14 @@ const CONFIG = {
       maximum: 1000,
       default: 2,
       description:
-        'How many times the most of the same hours of that weekday in the four weeks before today’s spend must be for `spend.unusual`.',
+        'Factor for `spend.unusual`: today’s spend against the maximum of the same hours of this weekday in the last four weeks.',
     },
     unusualUsd: {
       type: 'number',
       minimum: 0,
       maximum: 1_000_000,
       default: 10,
-      description: 'How many US dollars more than that it must be, too.',
+      description: 'Minimum difference for `spend.unusual`, in US dollars.',
     },
   },
 } as const;
@@ -176,7 +175,7 @@ export default definePlugin({
 
 function checkTimeZone(timezone: string): void {
   if (!isTimeZone(timezone))
-    throw new OptionError('/timezone', 'is not a time zone', 'Write a name such as Europe/Berlin, or UTC.');
+    throw new OptionError('/timezone', 'is not a time zone', 'Use a name such as Europe/Berlin, or UTC.');
 }
 
 /** Checks a receiver beyond the schema. */
@@ -187,7 +186,7 @@ function checkReceiver(name: string, receiver: Receiver): void {
     throw new OptionError(
       at,
       url === undefined ? 'has neither url nor smtp' : 'has both url and smtp',
-      'Give a webhook its `url`, or a mail server as `smtp: { host }`.',
+      'Set `url` for a webhook, or `smtp: { host }` for a mail server.',
     );
   if (url !== undefined) checkWebhook(at, url, receiver);
   if (smtp !== undefined) checkMail(at, smtp, receiver);
@@ -198,31 +197,35 @@ function checkWebhook(at: string, url: string, { format = 'json', secret, from, 
   if (from !== undefined || to !== undefined)
     throw new OptionError(
       at,
-      'has `from` or `to`, which are for mail',
-      'Leave them out, or name `smtp` in place of `url`.',
+      'has `from` or `to`, which are only for mail',
+      'Remove them, or set `smtp` instead of `url`.',
     );
   if (username !== '' || password !== '')
-    throw new OptionError(`${at}/url`, 'has a user or password in it', 'Leave them out: json is signed with `secret`.');
+    throw new OptionError(`${at}/url`, 'contains a user or password', 'Remove them; json is signed with `secret`.');
   if (format === 'json' && secret === undefined)
     throw new OptionError(
       at,
-      'has no secret, so that its receiver could not tell our notices from those of others',
-      'Add `secret`, 16 characters or more, from a variable of the environment; or set format: slack or teams.',
+      'has no secret, so the receiver cannot verify notices',
+      'Set `secret` (at least 16 characters) from an environment variable, or set format: slack or teams.',
     );
   if (format !== 'json' && secret !== undefined)
-    throw new OptionError(`${at}/secret`, `is not used: ${format} checks no signature`, 'Leave it out.');
+    throw new OptionError(`${at}/secret`, `is not used, since ${format} does not check signatures`, 'Remove it.');
   if (format !== 'json' && protocol !== 'https:' && !isLoopback(hostname))
-    throw new OptionError(`${at}/url`, 'is not an address with https', 'Who reads it on the way could write there.');
+    throw new OptionError(
+      `${at}/url`,
+      'is not an https URL',
+      'Use https, since anyone who reads the URL could write there.',
+    );
 }
 
 function checkMail(at: string, smtp: NonNullable<Receiver['smtp']>, { format, secret, from, to }: Receiver): void {
   if (format !== undefined || secret !== undefined)
-    throw new OptionError(at, 'has a format or a secret, which are for webhooks', 'Leave them out.');
+    throw new OptionError(at, 'has a format or a secret, which are only for webhooks', 'Remove them.');
   const missing = from === undefined ? 'from' : to === undefined ? 'to' : undefined;
   if (missing !== undefined)
-    throw new OptionError(at, `has no \`${missing}\``, 'Write from: gateway@example.com, and to: [ops@example.com].');
+    throw new OptionError(at, `has no \`${missing}\``, 'Set from: gateway@example.com and to: [ops@example.com].');
   if ((smtp.user === undefined) !== (smtp.password === undefined))
-    throw new OptionError(`${at}/smtp`, 'has a user or a password without the other', 'Give both, or none.');
+    throw new OptionError(`${at}/smtp`, 'has only one of user and password', 'Set both or remove both.');
 }
 
 /** Sends a notice to a receiver, once; rejects if a retry may help. */
@@ -252,7 +255,7 @@ function createOnce(api: Pick<PluginApi, 'keep' | 'log' | 'stores'>) {
     try {
       return await api.stores.counters.lease(`sent.${key}`, id, 1, rememberMs, Date.now());
     } catch (error) {
-      api.log.warn({ err: error }, 'the store does not answer: other processes may send the same notice');
+      api.log.warn({ err: error }, 'the store does not respond; other processes may send the same notice');
       return true;
     }
   };
@@ -355,16 +358,15 @@ function noticesCommand(api: PluginApi, receivers: Readonly<Record<string, Recei
     subcommands: [
       {
         name: 'test',
-        summary:
-          'Send a test notice to each receiver, once, and say what it answered; exit code 69 where one did not take it',
-        args: [{ name: '[receiver]', summary: 'this one alone, by its name in the configuration' }],
+        summary: 'Send a test notice to each receiver and show the response; exit code 69 if one rejects it',
+        args: [{ name: '[receiver]', summary: 'only this receiver, by its name in the configuration' }],
         async run({ args: [only], io }) {
           const names = namesOf(receivers, only);
           const rows = [];
           for (const name of names)
             rows.push({ receiver: name, ...(await sendTest(api, receivers[name] as Receiver)) });
-          const table = rows.map(({ receiver, taken, said }) => [receiver, taken ? 'taken' : 'not taken', said]);
-          io.result(rows, io.table(['RECEIVER', 'NOTICE', 'IT SAID'], table));
+          const table = rows.map(({ receiver, taken, said }) => [receiver, taken ? 'taken' : 'rejected', said]);
+          io.result(rows, io.table(['RECEIVER', 'NOTICE', 'RESPONSE'], table));
           return rows.every(({ taken }) => taken) ? 0 : EXIT_UNAVAILABLE;
         },
       },
@@ -377,18 +379,18 @@ function namesOf(receivers: Readonly<Record<string, Receiver>>, only: string | u
   if (names.length === 0)
     throw new GatewayError(
       'invalid_request',
-      'the configuration names no receiver of notices\nAdd one: policies.notices.receivers; docs/plugins/notices.md has examples.',
+      'the configuration has no receivers of notices\nAdd one to policies.notices.receivers; docs/plugins/notices.md has examples.',
     );
   if (only === undefined) return names;
   if (Object.hasOwn(receivers, only)) return [only];
   throw new GatewayError(
     'invalid_request',
-    `there is no receiver "${printable(only)}" in policies.notices.receivers\nThere are: ${names.join(', ')}.`,
+    `receiver "${printable(only)}" not found in policies.notices.receivers\nUse one of ${names.join(', ')}.`,
   );
 }
 
 async function sendTest(api: PluginApi, receiver: Receiver): Promise<{ taken: boolean; said: string }> {
-  const text = 'A test of the notices of Tollgate: nothing has happened';
+  const text = 'Test notice of Tollgate; no action needed';
   const sent = prepare(api, { type: 'test', text, facts: { gateway: api.settings.url } });
   try {
     const { isTaken, said } = await sendTo(api, receiver, sent);

@@ -32,7 +32,7 @@ export function startWatches(api: PluginApi, options: WatchOptions): void {
       try {
         await look();
       } catch (error) {
-        api.log.debug({ err: error }, 'what notices are made of could not be read');
+        api.log.debug({ err: error }, 'data for notices could not be read');
       } finally {
         isRunning = false;
       }
@@ -122,9 +122,9 @@ function isFailing({ state, cause, openUntil = 0 }: TargetReport, now: number): 
 }
 
 const WHY: Readonly<Record<string, string>> = Object.freeze({
-  failures: 'its latest calls failed',
+  failures: 'its recent calls failed',
   rate_limit: 'its rate limit is reached',
-  credential: 'it does not take our key',
+  credential: 'it rejects the gateway’s key',
 });
 
 /** Maximum targets named per provider. */
@@ -140,7 +140,7 @@ function openedNotice(reports: readonly TargetReport[], now: number): OperatorNo
   const subject = names.length === 1 ? `Target ${names[0]} is` : `${names.length} targets of ${provider} are`;
   return {
     type: 'target.opened',
-    text: `${subject} left alone: ${WHY[cause] ?? cause}${error === undefined ? '' : ` (${error})`}`,
+    text: `${subject} unhealthy: ${WHY[cause] ?? cause}${error === undefined ? '' : ` (${error})`}`,
     facts: {
       ...{ provider, targets: names.slice(0, MAX_NAMED).join(', ') + more, cause },
       error: error === undefined ? null : String(error),
@@ -156,7 +156,7 @@ function closedNotice(report: TargetReport, { since }: OpenTarget, now: number):
   const minutes = Math.max(1, Math.round((now - since) / MINUTE_MS));
   return {
     type: 'target.closed',
-    text: `Target ${name} works again, after ${minutes === 1 ? 'a minute or less' : `${minutes} minutes`}`,
+    text: `Target ${name} is healthy again after ${minutes === 1 ? 'a minute or less' : `${minutes} minutes`}`,
     facts: { provider: report.provider, targets: name, since: new Date(since).toISOString() },
     ...{ cause: `target.closed ${name} ${now}`, rememberMs: MINUTE_MS },
   };
@@ -174,7 +174,7 @@ function watchReloads({ operators: { gateway }, keep }: PluginApi, { tell }: Wat
     if (problem === undefined) return;
     await tell({
       type: 'reload.refused',
-      text: 'The configuration was not reloaded: the former one serves',
+      text: 'The configuration was not reloaded; the previous one stays active',
       facts: { problem },
       ...{ cause: `reload.refused ${problem}`, rememberMs: RELOAD_MS },
     });
@@ -196,7 +196,7 @@ async function tellEndings(api: PluginApi, { tell }: WatchOptions): Promise<void
     const what = end <= now ? 'has shut down' : 'shuts down';
     await tell({
       type: 'model.ends',
-      text: `The vendor of ${name} ${what} this model on ${day}: name another one`,
+      text: `The vendor of ${name} ${what} this model on ${day}. Use another model`,
       facts: { target: name, shutdown: day },
       ...{ cause: `model.ends ${name} ${day} ${days}`, rememberMs: MODEL_REMEMBER_MS },
     });
@@ -269,7 +269,7 @@ async function tellSpend({ books: { ledger } }: PluginApi, options: WatchOptions
   const usd = (amount: bigint): string => formatUsd(Number(amount));
   await tell({
     type: 'spend.unusual',
-    text: `Today ${usd(spent)} USD were spent so far; in the same hours of this weekday it was ${usd(most)} USD at most`,
+    text: `Spend today is ${usd(spent)} USD so far; the maximum in the same hours of this weekday was ${usd(most)} USD`,
     facts: {
       ...{ spent_usd: usd(spent), most_before_usd: usd(most), weeks_compared: String(weeks), timezone },
       ...{ from: new Date(from).toISOString(), to: new Date(to).toISOString() },

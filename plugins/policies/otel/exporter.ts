@@ -49,9 +49,8 @@ export function createPost(
       retry: { limit: 0 },
       timeout: { request: timeoutMs },
     });
-    if (AGAIN.has(statusCode)) throw new Error(`the collector answered ${statusCode}`);
-    if (statusCode >= 400)
-      api.log.error({ path, status: statusCode }, 'the collector refuses what it is sent; it is dropped');
+    if (AGAIN.has(statusCode)) throw new Error(`the collector returned status ${statusCode}`);
+    if (statusCode >= 400) api.log.error({ path, status: statusCode }, 'the collector rejects the data; it is dropped');
   };
 }
 
@@ -79,7 +78,7 @@ export function createSpanQueue(send: (spans: readonly Message[]) => Promise<voi
   }
 
   async function work(): Promise<void> {
-    if (dropped > 0) log.warn({ spans: dropped }, 'spans were dropped: more came than the collector takes');
+    if (dropped > 0) log.warn({ spans: dropped }, 'spans dropped: more spans than the collector accepts');
     dropped = 0;
     while (waiting.length > 0) await sendBatch(waiting.splice(0, BATCH));
   }
@@ -92,10 +91,10 @@ export function createSpanQueue(send: (spans: readonly Message[]) => Promise<voi
       } catch (error) {
         const reason = error instanceof Error ? error.message : 'unknown';
         if (attempt === TRIES || isClosed) {
-          log.error({ reason, spans: batch.length }, 'the collector of traces does not answer; these spans are lost');
+          log.error({ reason, spans: batch.length }, 'the collector of traces does not respond; these spans are lost');
           return;
         }
-        log.debug({ reason, attempt }, 'the collector of traces does not answer; asking again');
+        log.debug({ reason, attempt }, 'the collector of traces does not respond; retrying');
         await new Promise((resolve) => setTimeout(resolve, FIRST_WAIT_MS * 2 ** (attempt - 1)).unref());
       }
   }

@@ -35,18 +35,18 @@ export default definePlugin({
         type: 'string',
         format: 'url',
         description:
-          'Where the collector takes OTLP/HTTP, such as `http://127.0.0.1:4318`; `/v1/traces` and `/v1/metrics` are appended. Nothing is sent without it.',
+          'URL of the OTLP/HTTP collector, such as `http://127.0.0.1:4318`; `/v1/traces` and `/v1/metrics` are appended. Without it, nothing is sent.',
       },
       protocol: {
         enum: ['protobuf', 'json'],
         default: 'protobuf',
-        description: 'How messages are written; every collector takes protobuf.',
+        description: 'Encoding of messages; every collector supports protobuf.',
       },
       headers: {
         type: 'object',
         additionalProperties: { type: 'string', secret: true },
         default: {},
-        description: 'Headers of each request, such as the key of a service: `{ authorization: "Basic …" }`.',
+        description: 'Headers of each request, for example a key: `{ authorization: "Basic …" }`.',
       },
       sample: {
         type: 'number',
@@ -54,19 +54,18 @@ export default definePlugin({
         maximum: 1,
         default: 1,
         description:
-          'The share of traces that is sent; calls that failed always are. A caller that says that its trace is recorded is followed.',
+          'Share of traces to send. Failed calls and traces that the caller marks as sampled are always sent.',
       },
       content: {
         enum: ['none', 'redacted', 'full'],
         default: 'none',
-        description:
-          'Whether spans hold prompts and answers: not at all, without what looks like a credential, or as they are.',
+        description: 'Prompts and responses in spans: not included, with redacted credentials, or unchanged.',
       },
       metrics: {
         type: 'integer',
         minimum: 0,
         default: 60,
-        description: 'Seconds between two reports of metrics; 0 sends none.',
+        description: 'Interval of metrics reports in seconds; 0 disables them.',
       },
       serviceName: {
         type: 'string',
@@ -84,13 +83,13 @@ export default definePlugin({
         type: 'boolean',
         default: false,
         description:
-          'Whether programs of callers, such as Claude Code that is signed in, may send their own traces, metrics and logs through the gateway, at `/v1/traces`, `/v1/metrics` and `/v1/logs`.',
+          'Allows callers’ programs, such as a signed-in Claude Code, to send telemetry through the gateway at `/v1/traces`, `/v1/metrics` and `/v1/logs`.',
       },
       timeout: {
         type: 'integer',
         minimum: 1,
         default: 10,
-        description: 'Seconds until a request to the collector is given up.',
+        description: 'Timeout of a request to the collector, in seconds.',
       },
     },
   },
@@ -129,7 +128,7 @@ export default definePlugin({
           { resource: { attributes }, scopeMetrics: inScope('metrics', read), schemaUrl: SCHEMA_URL },
         ];
         await post('/v1/metrics', { resourceMetrics }, METRICS).catch((error: Error) =>
-          api.log.warn({ reason: error.message }, 'the collector did not take the metrics; the next report has them'),
+          api.log.warn({ reason: error.message }, 'the collector rejected the metrics; the next report contains them'),
         );
       };
       api.onReady(() => {

@@ -42,9 +42,9 @@ export function createCallMetrics(startedAt: number): CallMetrics {
     bounds,
     points: new Map(),
   });
-  const duration = histogram(METRIC_NAMES.duration, 'Time of a call, to its last byte.', 's', SECONDS);
+  const duration = histogram(METRIC_NAMES.duration, 'Duration of a call, to its last byte.', 's', SECONDS);
   const firstChunk = histogram(METRIC_NAMES.firstChunk, 'Time to the first content of a stream.', 's', SECONDS);
-  const tokens = histogram(METRIC_NAMES.tokens, 'Tokens of a call.', '{token}', TOKENS);
+  const tokens = histogram(METRIC_NAMES.tokens, 'Number of tokens of a call.', '{token}', TOKENS);
   return {
     add(call, outcome) {
       const { provider, model } = summaryOf(call, outcome);

@@ -46,8 +46,8 @@ export function relayRoutes(
       });
       if (statusCode === 429 || statusCode >= 500) throw away();
       if (statusCode >= 400) {
-        api.log.warn({ path, status: statusCode }, 'the collector refuses what a program of a caller sent');
-        throw new GatewayError('invalid_request', 'The collector of this gateway refuses this message.');
+        api.log.warn({ path, status: statusCode }, 'the collector rejected telemetry of a caller’s program');
+        throw new GatewayError('invalid_request', 'The collector of this gateway rejected this message.');
       }
     } catch (error) {
       if (error instanceof GatewayError) throw error;
@@ -58,10 +58,10 @@ export function relayRoutes(
   };
   return Object.entries(SIGNALS).map(([path, list]) => ({
     ...{ method: 'POST', path, auth: ['key'] },
-    summary: `Telemetry of a program of the caller (OTLP/HTTP, ${path.slice(4)})`,
+    summary: `Send telemetry of a caller’s program (OTLP/HTTP, ${path.slice(4)})`,
     description:
-      'Protobuf or JSON, at most 4 MiB, packed with gzip or not. It goes on to the collector of the gateway, with the user of the credential as `user.id` of each resource.',
-    responses: { 200: 'The collector has it.' },
+      'Accepts protobuf or JSON of at most 4 MiB, optionally gzip-compressed. Forwards it to the gateway’s collector with the user as `user.id` of each resource.',
+    responses: { 200: 'Accepted by the collector.' },
     async handler(ctx) {
       const type = /^application\/(json|x-protobuf)\s*(?:;|$)/i.exec(ctx.get('content-type'))?.[1]?.toLowerCase();
       if (type === undefined)
@@ -80,13 +80,14 @@ export function relayRoutes(
 }
 
 function away(cause?: unknown): GatewayError {
-  return new GatewayError('overloaded', 'The collector of this gateway does not take telemetry now.', {
+  return new GatewayError('overloaded', 'The collector of this gateway is unavailable. Try again later.', {
     ...{ retryAfterMs: RETRY_MS, cause },
   });
 }
 
 async function readBody(req: IncomingMessage, encoding: string): Promise<Buffer> {
-  const tooLarge = (): GatewayError => new GatewayError('request_too_large', `Telemetry may have ${MAX_BYTES} bytes.`);
+  const tooLarge = (): GatewayError =>
+    new GatewayError('request_too_large', `Telemetry exceeds the limit of ${MAX_BYTES} bytes. Send smaller messages.`);
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
@@ -96,10 +97,10 @@ async function readBody(req: IncomingMessage, encoding: string): Promise<Buffer>
   }
   const bytes = Buffer.concat(chunks, size);
   if (encoding === '' || encoding === 'identity') return bytes;
-  if (encoding !== 'gzip') throw new GatewayError('invalid_request', 'The content-encoding must be gzip, or none.');
+  if (encoding !== 'gzip') throw new GatewayError('invalid_request', 'The content-encoding must be gzip or missing.');
   return unpack(bytes, { maxOutputLength: MAX_BYTES }).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge();
-    throw new GatewayError('invalid_request', 'The body is not what gzip writes.');
+    throw new GatewayError('invalid_request', 'The body is not valid gzip.');
   });
 }
 
@@ -192,7 +193,7 @@ function readVarint(bytes: Buffer, from: number): { readonly value: number; read
 }
 
 function broken(): GatewayError {
-  return new GatewayError('invalid_request', 'The body is no message of OTLP in protobuf, or has too many parts.');
+  return new GatewayError('invalid_request', 'The body is not an OTLP message in protobuf, or has too many parts.');
 }
 
 function lengthField(number: number, ...inner: readonly Buffer[]): Buffer {

@@ -123,7 +123,7 @@ async function readRecords(
       after = page.next;
       if (after === undefined) break;
       if (seen > MOST_RECORDS)
-        throw new GatewayError('invalid_request', `there are more than ${MOST_RECORDS} records\nName fewer days.`);
+        throw new GatewayError('invalid_request', `more than ${MOST_RECORDS} records found\nUse fewer days.`);
       // A store may reply synchronously: let an interrupt in first.
       await setImmediate();
     }
@@ -224,11 +224,14 @@ function explain(here: Sums, vendor: Sums, isCoarse: boolean): readonly Explanat
   // Each call is rounded up, to a whole nano-dollar.
   if (Math.abs(rest) <= ((here.calls ?? 0) + 1) / NANO) return found;
   if (!isCoarse)
-    return [...found, { cause: 'unexplained', usd: rest, text: 'nothing that both sides tell explains it' }];
+    return [...found, { cause: 'unexplained', usd: rest, text: 'no explanation found in the data of both sides' }];
   const at = found.findLastIndex(({ cause }) => cause !== 'unknown_cost');
   const last = found[at];
   if (!last)
-    return [...found, { cause: 'price', usd: rest, text: 'the prices: as many tokens cost another sum there' }];
+    return [
+      ...found,
+      { cause: 'price', usd: rest, text: 'prices: the same number of tokens has another cost at the vendor' },
+    ];
   // A sum over all units cannot be split, so all of it is attributed to the units counted differently.
   return found.with(at, { ...last, usd: rest });
 }
@@ -258,9 +261,19 @@ function explainUnits(here: Sums, vendor: Sums, isCoarse: boolean): ByUnit {
     const what = `${unit}: ${ours} here, ${theirs} at the vendor`;
     if (ours !== theirs) quantities.push({ cause: 'quantity', ...at, usd: (theirs - ours) * price, text: what });
     else if (theirs === 0 && Math.abs(charged) > LEAST_USD)
-      quantities.push({ cause: 'quantity', ...at, usd: charged, text: `${unit}: counted by neither, charged there` });
+      quantities.push({
+        cause: 'quantity',
+        ...at,
+        usd: charged,
+        text: `${unit}: counted by neither side, charged by the vendor`,
+      });
     if (free > 0)
-      unpriced.push({ cause: 'no_price', ...at, usd: free * price, text: `${free} ${unit} have no price here` });
+      unpriced.push({
+        cause: 'no_price',
+        ...at,
+        usd: free * price,
+        text: `${free} ${unit} have no price in the gateway`,
+      });
     const more = own === undefined ? 0 : priced * (price - own);
     if (own !== undefined && Math.abs(more) > LEAST_USD)
       prices.push({
@@ -351,7 +364,7 @@ export async function compareWith(
   const notes = [...bill.notes];
   if (missing > 0)
     notes.push(
-      `${plural(missing, 'call')} of these days have no record any more (policies.accounts.keepCalls), and are missing here.`,
+      `${plural(missing, 'call')} of these days have no records (policies.accounts.keepCalls) and are missing.`,
     );
   if (skipped > 0) notes.push(`${plural(skipped, 'call')} of speech are not compared.`);
   return { rows, notes };

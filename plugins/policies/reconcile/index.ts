@@ -21,7 +21,7 @@ const NAMES = Object.freeze({
 const access = <const Url extends string>(baseUrl: Url) =>
   ({
     type: 'object',
-    description: 'How it tells what it served and charges, and for which of our calls.',
+    description: 'Access to the usage report of a vendor, and the calls to compare.',
     additionalProperties: false,
     default: {},
     properties: {
@@ -29,19 +29,18 @@ const access = <const Url extends string>(baseUrl: Url) =>
         type: 'string',
         minLength: 1,
         secret: true,
-        description: 'The key for the usage of the whole organization or account: an admin key, not one for calls.',
+        description: 'Admin key for the usage of the whole organization or account, not a key for calls.',
       },
-      baseUrl: { type: 'string', format: 'url', default: baseUrl, description: 'Where it tells its usage.' },
+      baseUrl: { type: 'string', format: 'url', default: baseUrl, description: 'URL of its usage API.' },
       providers: {
         ...NAMES,
-        description:
-          'The providers of this configuration whose calls this vendor serves; the one of its name unless set.',
+        description: 'Providers of this configuration that use this vendor. Default: the one with its name.',
       },
       projects: {
         ...NAMES,
-        description: 'Only these of its projects or workspaces, by their ids; all of them unless set.',
+        description: 'Ids of projects or workspaces to include. Default: all.',
       },
-      keys: { ...NAMES, description: 'Only calls by these of its API keys, by their ids; by all of them unless set.' },
+      keys: { ...NAMES, description: 'Ids of the vendor’s API keys to include. Default: all.' },
     },
   }) as const;
 
@@ -78,14 +77,14 @@ function reconcileCommand(api: Pick<PluginApi, 'http' | 'books' | 'models'>, con
     summary: 'Compare the ledger with the bill of a vendor',
     changesStore: false,
     options: [
-      { flags: '--provider <name>', summary: `the vendor: ${VENDOR_NAMES.join(', ')}`, required: true },
-      { flags: '--from <day>', summary: 'the first day, in UTC, such as 2026-11-01', required: true },
-      { flags: '--to <day>', summary: 'the day behind the last one, in UTC', required: true },
+      { flags: '--provider <name>', summary: `vendor: ${VENDOR_NAMES.join(', ')}`, required: true },
+      { flags: '--from <day>', summary: 'first day, in UTC, such as 2026-11-01', required: true },
+      { flags: '--to <day>', summary: 'end, exclusive: a day in UTC', required: true },
       {
         flags: '--tolerance <amount>',
-        summary: 'US dollars, or a share of what the vendor charges (0.5%), that may differ; 0.1% by default',
+        summary: 'allowed difference in US dollars or as a share of the bill, such as 0.5% (default: 0.1%)',
       },
-      { flags: '--all', summary: 'show also the days and models that agree' },
+      { flags: '--all', summary: 'also show days and models without a difference' },
     ],
     async run({ options, io }) {
       const { provider, from, to, tolerance = '0.1%' } = options;
@@ -99,7 +98,7 @@ function reconcileCommand(api: Pick<PluginApi, 'http' | 'books' | 'models'>, con
       if (unknown !== undefined)
         throw new GatewayError(
           'unsupported_provider',
-          `there is no provider "${unknown}" in the configuration\nName those that ${vendor} serves: policies.reconcile.${vendor}.providers.`,
+          `provider "${unknown}" not found in the configuration\nSet the providers that use ${vendor}: policies.reconcile.${vendor}.providers.`,
         );
       // Loaded on demand: a start of the gateway does not need it.
       const [{ readBill }, { compareWith }] = await Promise.all([import('./vendors.ts'), import('./compare.ts')]);
@@ -188,7 +187,7 @@ const unexplained = (rows: readonly Row[]): number =>
     .reduce((sum, each) => sum + Math.abs(each.usd), 0);
 
 function verdict(isWithin: boolean, differing: number, allowed: number): string {
-  return `${isWithin ? 'Within' : 'Not within'} the tolerance: the days and models differ by ${usd(differing)} USD in all, ${usd(allowed)} may.`;
+  return `${isWithin ? 'Within' : 'Not within'} the tolerance: total difference of days and models ${usd(differing)} USD, allowed ${usd(allowed)} USD.`;
 }
 
 function tellRow({ day, model, here, vendor, owners, explanations }: Row) {
@@ -207,7 +206,7 @@ function usd(amount: number): string {
 }
 
 const HEAD = Object.freeze([
-  ...['DAY UTC', 'MODEL', 'CALLS HERE', 'CALLS THERE', 'USD HERE', 'USD THERE', 'THERE MORE USD', 'WHY'],
+  ...['DAY UTC', 'MODEL', 'CALLS GATEWAY', 'CALLS VENDOR', 'USD GATEWAY', 'USD VENDOR', 'DIFFERENCE USD', 'WHY'],
 ]);
 
 function table(rows: readonly Row[], [here, charged]: readonly [number, number], io: CommandIo): string {

@@ -100,7 +100,7 @@ export function readBill(
   if (adminKey === undefined)
     throw new GatewayError(
       'provider_not_configured',
-      `there is no key for the usage of ${vendor}\nSet policies.reconcile.${vendor}.adminKey, such as $\{${vendor.toUpperCase()}_ADMIN_KEY}: an admin key, not one for calls.`,
+      `no key for the usage of ${vendor}\nSet policies.reconcile.${vendor}.adminKey, such as $\{${vendor.toUpperCase()}_ADMIN_KEY}: an admin key, not one for calls.`,
     );
   const get: Get = async (path, query) => {
     const http = await api.http();
@@ -108,7 +108,11 @@ export function readBill(
     const { statusCode, body } = await http
       .get(url, { headers: headers(adminKey), throwHttpErrors: false, timeout: { request: TIMEOUT_MS } })
       .catch((cause: unknown) => {
-        throw new GatewayError('provider_unavailable', `${vendor} does not tell its usage (${path})`, { cause });
+        throw new GatewayError(
+          'provider_unavailable',
+          `${vendor} cannot be reached for its usage (${path}). Try again later`,
+          { cause },
+        );
       });
     const value = parseJson(body);
     if (statusCode === 200 && isObject(value)) return value;
@@ -118,48 +122,45 @@ export function readBill(
 }
 
 function refusedBy(vendor: VendorName, path: string, status: number, body: unknown): GatewayError {
-  if (status === 200) return strange(vendor, path, 'it is no JSON object');
+  if (status === 200) return strange(vendor, path, 'it is not a JSON object');
   const { error } = readObject(body);
   const said = readString(readObject(error)['message']) ?? readString(error) ?? '';
-  const what = `${vendor} answered ${status} when it was asked for its usage (${path})${said && `: ${said.slice(0, 200)}`}`;
+  const what = `${vendor} returned status ${status} for its usage (${path})${said && `: ${said.slice(0, 200)}`}`;
   if (status === 429 || status >= 500) return new GatewayError('provider_unavailable', `${what}\nTry again later.`);
   return new GatewayError(
     'invalid_request',
-    `${what}\nThe key has to be an admin key of the organization (policies.reconcile.${vendor}.adminKey); days that the vendor has no longer are refused too.`,
+    `${what}\nUse an admin key of the organization (policies.reconcile.${vendor}.adminKey) and days that the vendor still stores.`,
   );
 }
 
 function strange(vendor: string, path: string, why: string): GatewayError {
-  return new GatewayError(
-    'provider_invalid_response',
-    `what ${vendor} tells of its usage (${path}) is not read: ${why}`,
-  );
+  return new GatewayError('provider_invalid_response', `the usage report of ${vendor} (${path}) is invalid: ${why}`);
 }
 
 /** Time buckets of a report, over all its pages. */
 async function* bucketsOf(get: Get, path: string, query: URLSearchParams): AsyncGenerator<JsonObject> {
   for (let page = 0; page < MAX_PAGES; page += 1) {
     const { data, has_more: hasMore, next_page: next } = await get(path, query);
-    if (!Array.isArray(data)) throw strange('the vendor', path, '"data" is no list');
+    if (!Array.isArray(data)) throw strange('the vendor', path, '"data" is not a list');
     for (const bucket of data) yield readObject(bucket);
     if (hasMore !== true || typeof next !== 'string') return;
     query.set('page', next);
   }
-  throw strange('the vendor', path, `it has more than ${MAX_PAGES} pages; name fewer days`);
+  throw strange('the vendor', path, `it has more than ${MAX_PAGES} pages; use fewer days`);
 }
 
 /** Reads a count of a vendor; 0 if it is missing. */
 function count(row: JsonObject, name: string): number {
   const value = row[name] ?? 0;
   if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;
-  throw strange('the vendor', name, `${JSON.stringify(value)} is no count`);
+  throw strange('the vendor', name, `${JSON.stringify(value)} is not a count`);
 }
 
 /** Reads an amount of money, negative for a refund. */
 function amount(value: unknown, name: string): number {
   const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
   if (typeof number === 'number' && Math.abs(number) < 1e9) return number;
-  throw strange('the vendor', name, `${JSON.stringify(value)} is no amount`);
+  throw strange('the vendor', name, `${JSON.stringify(value)} is not an amount`);
 }
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
@@ -172,7 +173,7 @@ function quantities(all: Quantities): Quantities {
 
 function collect<T>(rows: T[], row: T): void {
   if (rows.push(row) > MAX_ROWS)
-    throw new GatewayError('invalid_request', `the vendor tells more than ${MAX_ROWS} rows\nName fewer days.`);
+    throw new GatewayError('invalid_request', `the vendor returned more than ${MAX_ROWS} rows\nUse fewer days.`);
 }
 
 /** Creates a query with repeated parameters. */
@@ -217,11 +218,13 @@ async function readOpenAi(get: Get, { projects, keys }: VendorAccess, { from, to
   for await (const { start_time: start, results } of bucketsOf(get, '/v1/organization/costs', costs))
     for (const row of readArray(results).map(readObject)) {
       const { value, currency } = readObject(row['amount']);
-      if (text(currency).toLowerCase() !== 'usd') throw strange('openai', 'costs', 'it charges no US dollars');
+      if (text(currency).toLowerCase() !== 'usd') throw strange('openai', 'costs', 'it does not charge in US dollars');
       const day = dayOf(Number(start) * 1000);
       collect(charged, { day, ...lineItem(text(row['line_item'])), usd: amount(value, 'amount') });
     }
-  const notes = ['OpenAI counts speech, images, file searches and code sessions in reports that are not read here.'];
+  const notes = [
+    'Speech, images, file searches and code sessions are in other reports of OpenAI, which are not compared.',
+  ];
   return { counted, charged, notes, isCoarse: false, isPriced: true };
 }
 
@@ -298,9 +301,9 @@ async function readAnthropic(get: Get, { projects, keys }: VendorAccess, { from,
         }),
       });
     }
-  const notes = ['Anthropic counts tokens, not calls, and tells no cost of the priority tier.'];
+  const notes = ['Anthropic reports tokens, not calls, and no cost of the priority tier.'];
   if (keys.length > 0) {
-    notes.push('Anthropic tells costs by workspace, not by key: with "keys" only quantities are compared.');
+    notes.push('Anthropic reports costs by workspace, not by key; with "keys" only quantities are compared.');
     return { counted, charged, notes, isCoarse: false, isPriced: false };
   }
   const costs = queryOf(range, { 'group_by[]': ['workspace_id', 'description'] });
@@ -308,7 +311,7 @@ async function readAnthropic(get: Get, { projects, keys }: VendorAccess, { from,
     for (const row of readArray(results).map(readObject)) {
       const { workspace_id: workspace, model, token_type: token, cost_type: type, currency } = row;
       if (projects.length > 0 && !projects.includes(text(workspace))) continue;
-      if (currency !== 'USD') throw strange('anthropic', 'cost_report', 'it charges no US dollars');
+      if (currency !== 'USD') throw strange('anthropic', 'cost_report', 'it does not charge in US dollars');
       const unit = ANTHROPIC_UNITS[text(token)] ?? (type === 'web_search' ? 'web_search_requests' : text(type));
       // Amounts are cents, as texts.
       collect(charged, {
@@ -335,7 +338,7 @@ async function readOpenRouter(get: Get, { projects, keys }: VendorAccess, { from
     for (const key of keys.length > 0 ? keys : [undefined]) {
       const one = { date: dayOf(at), group_by: 'workspace', ...(key !== undefined && { api_key_hash: key }) };
       const { data } = await get('/api/v1/activity', new URLSearchParams(one));
-      if (!Array.isArray(data)) throw strange('openrouter', 'activity', '"data" is no list');
+      if (!Array.isArray(data)) throw strange('openrouter', 'activity', '"data" is not a list');
       for (const row of data.map(readObject)) {
         const { workspace_id: workspace, model } = row;
         if (projects.length > 0 && !projects.includes(text(workspace))) continue;
@@ -357,7 +360,7 @@ async function readOpenRouter(get: Get, { projects, keys }: VendorAccess, { from
       }
     }
   const notes = [
-    'OpenRouter tells one sum for a day and model, no price of a unit, and the last 30 completed days; what your own keys at its vendors cost is not in it.',
+    'OpenRouter reports one sum per day and model, no unit prices, and the last 30 completed days. Costs of your own keys at its vendors are not included.',
   ];
   return { counted, charged, notes, isCoarse: true, isPriced: true };
 }

@@ -57,11 +57,14 @@ const ATTEMPT: Schema = {
   required: ['target', 'ms'],
   properties: {
     target: { type: 'string', description: '`provider/model`.' },
-    key: { type: 'string', description: 'The name of the provider’s key, where it has several.' },
-    status: { type: 'integer', description: 'The HTTP status; absent when the provider sent none.' },
-    class: { type: 'string', description: 'The class of the failure; absent when there was none.' },
-    reason: { type: 'string', description: 'The provider’s or the network’s words, keys and addresses cut out.' },
-    ms: { ...COUNT, description: 'To the response, or to the failure.' },
+    key: { type: 'string', description: 'Name of the provider’s key, if it has several.' },
+    status: { type: 'integer', description: 'HTTP status; absent if the provider sent none.' },
+    class: { type: 'string', description: 'Class of the failure; absent if there was none.' },
+    reason: {
+      type: 'string',
+      description: 'Error message of the provider or the network, without keys and addresses.',
+    },
+    ms: { ...COUNT, description: 'Time to the response or the failure.' },
   },
 };
 
@@ -69,10 +72,10 @@ const HOOK: Schema = {
   type: 'object',
   required: ['plugin', 'hook', 'action'],
   properties: {
-    plugin: { type: 'string', description: 'The instance.' },
+    plugin: { type: 'string', description: 'Name of the plugin instance.' },
     hook: { type: 'string' },
     action: { enum: ['changed', 'answered', 'routed', 'refused', 'failed'] },
-    ms: { ...COUNT, description: 'Absent for one that gave no promise or took at most one.' },
+    ms: { ...COUNT, description: 'Absent for a synchronous hook or one of at most one millisecond.' },
   },
 };
 
@@ -85,7 +88,7 @@ const COST_PART: Schema = {
       description: 'Such as `input_tokens`, `cached_tokens`, `output_tokens`, `web_search_requests`.',
     },
     quantity: { type: 'number', minimum: 0 },
-    usd: { type: ['string', 'null'], description: 'Null where the unit has no known price.' },
+    usd: { type: ['string', 'null'], description: 'Null if the unit has no known price.' },
   },
 };
 

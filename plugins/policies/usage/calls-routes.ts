@@ -21,11 +21,11 @@ import { FILTER_WORDS, MAX_LIMIT, readChoice, type Words, wrongWord } from './wo
 export type FindBodies = (id: string) => Promise<object | undefined>;
 
 const LIST_WORDS = Object.freeze({
-  outcome: 'Calls that ended so: ok, error, aborted, refused, expired or unknown.',
-  request: 'Calls made for the HTTP request with this id (`x-request-id`).',
+  outcome: 'Calls with this outcome: ok, error, aborted, refused, expired or unknown.',
+  request: 'Calls of the HTTP request with this id (`x-request-id`).',
   ...RANGE_WORDS,
-  limit: `The most calls of a page, 1 to ${MAX_LIMIT}; 50 unless given.`,
-  after: 'The `next` of the page before.',
+  limit: `Maximum number of calls per page, 1 to ${MAX_LIMIT}. Default: 50.`,
+  after: '`next` of the previous page.',
 } as const);
 
 const LIST: Schema = {
@@ -37,9 +37,9 @@ const LIST: Schema = {
     has_more: {
       type: 'boolean',
       description:
-        'Also true for a page that holds few calls or none: by anything but account, user, key, session and request a page looks at some thousands of records, and `next` goes on behind them.',
+        'True also for pages with few or no calls. Filters other than account, user, key, session and request check some thousands of records per page; `next` continues after them.',
     },
-    next: { type: 'string', description: 'The `after` of the next page.' },
+    next: { type: 'string', description: 'Value of `after` for the next page.' },
   },
 };
 
@@ -54,11 +54,11 @@ function ownRoute(api: PluginApi, permission: string): Route {
     method: 'GET',
     path: '/api/core/calls',
     summary: 'Your calls, newest first',
-    description: 'A key sees its own calls, a token those of its account. What was said is not in it.',
+    description: 'A key sees its own calls, a token those of its account. Content is not included.',
     auth: ['key', 'token'],
     permission,
     query: querySchema({ ...LIST_WORDS, ...descriptions(filters) }),
-    responses: { 200: { description: 'A page of calls.', schema: LIST } },
+    responses: { 200: { description: 'Page of calls.', schema: LIST } },
     async handler(ctx) {
       const query = readCallsQuery(wordsOf(ctx), Date.now());
       respond(
@@ -74,9 +74,9 @@ function adminRoute(api: PluginApi): Route {
   return {
     method: 'GET',
     path: '/api/core/admin/calls',
-    summary: 'The calls of all, newest first, or as they are settled',
+    summary: 'List the calls of all users, or follow them live',
     description:
-      'With `follow=true` a stream of server-sent events: one event `call` for each call that is settled from now on, once each; with `limit` that many of the newest first. It ends after ten minutes at most, and within seconds when who follows may do so no longer; a reader that comes back with `last-event-id` misses nothing.',
+      'With `follow=true`, streams the newest `limit` calls, then an event `call` for each newly settled call. The stream ends after ten minutes; reconnect with `last-event-id`.',
     auth: ['key', 'token'],
     role: 'admin',
     scope: 'calls:read',
@@ -84,9 +84,9 @@ function adminRoute(api: PluginApi): Route {
     query: querySchema({
       ...LIST_WORDS,
       ...descriptions(FILTER_WORDS),
-      follow: 'true for a stream of events instead of a page.',
+      follow: 'true returns a stream of events instead of a page.',
     }),
-    responses: { 200: { description: 'A page of calls; with `follow=true` events.', schema: LIST } },
+    responses: { 200: { description: 'Page of calls; with `follow=true`, events.', schema: LIST } },
     async handler(ctx) {
       const { follow, ...words } = wordsOf(ctx);
       if (readChoice({ follow }, 'follow', ['false', 'true']) === 'true')
@@ -100,15 +100,14 @@ function oneRoute(api: PluginApi, findBodies: FindBodies): Route {
   return {
     method: 'GET',
     path: '/api/core/admin/calls/:id',
-    summary: 'One call, with what was said where that is kept',
+    summary: 'Get a call, with its stored content',
     auth: ['key', 'token'],
     role: 'admin',
     scope: 'calls:read',
     query: querySchema({}),
     responses: {
       200: {
-        description:
-          'The call; `bodies` is null where `calls.bodies` did not keep any, and without the scope `bodies:read`.',
+        description: 'The call; `bodies` is null if `calls.bodies` stored none or the scope `bodies:read` is missing.',
         schema: CALL,
       },
     },
@@ -125,9 +124,9 @@ function oneRoute(api: PluginApi, findBodies: FindBodies): Route {
 export function registerTeamCalls(api: PluginApi): void {
   const route = createTeamRoutes(api);
   route({
-    ...{ method: 'GET', path: '/calls', summary: 'The calls with the tag of your team, newest first' },
+    ...{ method: 'GET', path: '/calls', summary: 'List the calls with the tag of your team, newest first' },
     query: querySchema({ ...LIST_WORDS, ...descriptions(FILTER_WORDS) }),
-    responses: { 200: { description: 'A page of calls.', schema: LIST } },
+    responses: { 200: { description: 'Page of calls.', schema: LIST } },
     async handler(ctx, { tag }) {
       const query = readCallsQuery(wordsOf(ctx), Date.now());
       refuseOtherTag(query.filter.tag, tag);
@@ -135,7 +134,7 @@ export function registerTeamCalls(api: PluginApi): void {
     },
   });
   route({
-    ...{ method: 'GET', path: '/calls/:id', summary: 'One call with the tag of your team' },
+    ...{ method: 'GET', path: '/calls/:id', summary: 'Get a call with the tag of your team' },
     query: querySchema({}),
     responses: { 200: { description: 'The call.', schema: CALL } },
     async handler(ctx, { tag }) {
@@ -174,16 +173,20 @@ async function respondFollowing(
   followers: string[],
 ): Promise<void> {
   const wrong = ['from', 'to', 'last', 'period', 'tz', 'after', 'request'].find((word) => words[word] !== undefined);
-  if (wrong !== undefined) throw wrongWord(wrong, 'has no meaning with follow=true, which tells calls from now on.');
+  if (wrong !== undefined) throw wrongWord(wrong, 'cannot be combined with follow=true, which returns new calls only.');
   const { filter, limit } = readCallsQuery(words, Date.now());
   const recent = words['limit'] === undefined ? 0 : limit;
   const { userId } = ctx.state.principal;
   if (followers.filter((each) => each === userId).length >= MAX_OF_USER)
-    throw new GatewayError('rate_limited', `You follow the calls ${MAX_OF_USER} times already. End one of them.`, {
-      retryAfterMs: 10_000,
-    });
+    throw new GatewayError(
+      'rate_limited',
+      `Limit of ${MAX_OF_USER} call streams per user reached. Close one of them.`,
+      {
+        retryAfterMs: 10_000,
+      },
+    );
   if (followers.length >= MAX_FOLLOWERS)
-    throw new GatewayError('overloaded', `${MAX_FOLLOWERS} readers follow the calls already. End one of them.`, {
+    throw new GatewayError('overloaded', `Limit of ${MAX_FOLLOWERS} call streams reached. Close one of them.`, {
       retryAfterMs: 10_000,
     });
   followers.push(userId);

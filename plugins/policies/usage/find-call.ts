@@ -24,13 +24,9 @@ function timeOfId(id: string): number | undefined {
 export async function findCall(ledger: Pick<Ledger, 'calls'>, id: string, filter: CallFilter = {}): Promise<CallRow> {
   const began = timeOfId(id);
   if (began === undefined)
-    throw new GatewayError(
-      'not_found',
-      'There is no call with this id: it is "call_" and 22 characters, as in the list of calls.',
-      {
-        param: 'id',
-      },
-    );
+    throw new GatewayError('not_found', 'Invalid call id. Use "call_" and 22 characters, as in the list of calls.', {
+      param: 'id',
+    });
   let pages = 0;
   let from = began - SKEW_MS;
   for (const step of STEPS_MS) {
@@ -46,9 +42,7 @@ export async function findCall(ledger: Pick<Ledger, 'calls'>, id: string, filter
     } while (after !== undefined && pages < MAX_PAGES);
     from = to;
   }
-  throw new GatewayError(
-    'not_found',
-    'There is no record of a call with this id: it was not settled yet, or its record is older than what is kept.',
-    { param: 'id' },
-  );
+  throw new GatewayError('not_found', 'Call not found. It is not settled yet, or its record has expired.', {
+    param: 'id',
+  });
 }

@@ -99,12 +99,12 @@ function negate(sums: Sums): Sums {
 }
 
 const DESCRIPTION =
-  'Calls count when they begin. The range is half-open: `to` is not in it. `totals` is of all rows, whatever the page, and counts each call once; a call with several tags stands in the row of each, and `shared` says how much that is.';
+  'Calls are counted at their start; `to` is exclusive. `totals` covers all pages and counts each call once; `shared` has the overlap of calls with several tags.';
 
 const LATENCY: Schema = {
   type: ['object', 'null'],
   description:
-    'With `latency=true`: what the calls that went well took, by their records. null where none of those that were looked at is of the row.',
+    'With `latency=true`: duration of successful calls, by their records. null if none of the checked records belongs to the row.',
   required: ['calls', 'duration_p50_ms', 'duration_p95_ms'],
   properties: {
     calls: { type: 'integer', minimum: 1 },
@@ -112,7 +112,7 @@ const LATENCY: Schema = {
     duration_p95_ms: { type: 'number' },
     first_byte_p50_ms: {
       type: 'number',
-      description: 'To the first byte of the provider; of a stream about its first token.',
+      description: 'Time to the first byte of the provider; for a stream, about the first token.',
     },
     first_byte_p95_ms: { type: 'number' },
   },
@@ -144,28 +144,27 @@ const REPORT: Schema = {
     tz: { type: 'string' },
     by: { type: 'array', items: { type: 'string' } },
     currency: { const: 'USD' },
-    data: { type: 'array', items: SUMS, description: 'A name for each word of `by`, and the sums.' },
-    rows: { type: 'integer', description: 'How many rows all pages have together.' },
+    data: { type: 'array', items: SUMS, description: 'One field for each word of `by`, and the sums.' },
+    rows: { type: 'integer', description: 'Total number of rows over all pages.' },
     totals: SUMS,
     latency_of: {
       type: 'object',
       description:
-        'With `latency=true`: the calls that were looked at, the latest first, and whether these are all that are kept of the range.',
+        'With `latency=true`: number of checked calls, latest first, and whether these are all stored calls of the range.',
       required: ['calls', 'is_complete'],
       properties: { calls: { type: 'integer' }, is_complete: { type: 'boolean' } },
     },
     shared: {
       type: 'object',
-      description:
-        'By tag only: the calls that carry several tags, and what the rows together have above the totals because of them.',
+      description: 'By tag only: calls with several tags, and the amount by which the rows exceed the totals.',
       required: ['requests', 'cost_usd', 'repeated_requests', 'repeated_cost_usd'],
     },
     has_more: { type: 'boolean' },
-    next: { type: 'string', description: 'The `after` of the next page.' },
+    next: { type: 'string', description: 'Value of `after` for the next page.' },
   },
 };
 
-const RESPONSES = { 200: { description: 'One row a group; with `format=csv` as text/csv.', schema: REPORT } };
+const RESPONSES = { 200: { description: 'One row per group; with `format=csv`, as text/csv.', schema: REPORT } };
 
 /** `GET /api/core/usage` for everyone, `GET /api/core/admin/usage` for operators. */
 function usageRoutes(api: PluginApi, permission: string): readonly Route[] {
@@ -173,8 +172,8 @@ function usageRoutes(api: PluginApi, permission: string): readonly Route[] {
     {
       method: 'GET',
       path: '/api/core/usage',
-      summary: 'What you used, by time, model, provider, tag, key or operation',
-      description: `A key sees what it used itself, a token all of its account. ${DESCRIPTION}`,
+      summary: 'Report your usage by time, model, provider, tag, key or operation',
+      description: `A key sees its own usage, a token that of its account. ${DESCRIPTION}`,
       auth: ['key', 'token'],
       permission,
       query: reportQuery(FILTER_WORDS.filter((word) => word !== 'account')),
@@ -187,7 +186,7 @@ function usageRoutes(api: PluginApi, permission: string): readonly Route[] {
     {
       method: 'GET',
       path: '/api/core/admin/usage',
-      summary: 'What was used by all, by user, key, tag, provider, model, operation, session or time',
+      summary: 'Report all usage by user, key, tag, provider, model, operation, session or time',
       description: DESCRIPTION,
       auth: ['key', 'token'],
       role: 'admin',
@@ -202,7 +201,7 @@ function usageRoutes(api: PluginApi, permission: string): readonly Route[] {
 /** Usage with the tag of a team, for its owners. */
 function registerTeamUsage(api: PluginApi): void {
   createTeamRoutes(api)({
-    ...{ method: 'GET', path: '/usage', summary: 'What was used with the tag of your team' },
+    ...{ method: 'GET', path: '/usage', summary: 'Report the usage with the tag of your team' },
     description: DESCRIPTION,
     query: reportQuery(FILTER_WORDS),
     responses: RESPONSES,
@@ -249,18 +248,18 @@ export function usageCommand(ledger: Pick<Ledger, 'report' | 'calls'>): Command 
       {
         flags: '--by <words>',
         summary:
-          'user, key, tag, provider, model, operation, session, account, hour, day or month, with commas; day by default',
+          'comma-separated: user, key, tag, provider, model, operation, session, account, hour, day or month (default: day)',
       },
       ...chooseOptions(FILTER_WORDS),
-      { flags: '--sort <how>', summary: 'name, or cost: the most expensive first' },
-      { flags: '--limit <n>', summary: 'how many rows at most; 100 by default' },
-      { flags: '--after <cursor>', summary: 'goes on after that page' },
-      { flags: '--latency', summary: 'what calls took too: p50 and p95 of the latest 5,000 that went well' },
-      { flags: '--csv', summary: 'all rows as CSV' },
+      { flags: '--sort <how>', summary: 'name, or cost (highest first)' },
+      { flags: '--limit <n>', summary: 'maximum number of rows (default: 100)' },
+      { flags: '--after <cursor>', summary: 'continue after that page' },
+      { flags: '--latency', summary: 'add latency: p50 and p95 of the latest 5,000 successful calls' },
+      { flags: '--csv', summary: 'print all rows as CSV' },
     ],
     async run({ options, io }) {
       const isCsv = options['csv'] === true;
-      if (isCsv && io.json) throw wrongWord('csv', 'stands beside --json; give one of them.');
+      if (isCsv && io.json) throw wrongWord('csv', 'cannot be combined with --json.');
       const words = {
         ...wordsOfOptions(options),
         ...(isCsv && { format: 'csv' }),
@@ -321,7 +320,7 @@ function formatReport({ page, totals, shared, latencies }: UsagePage, { by }: Us
   );
   if (!shared || shared.calls.requests === 0) return table;
   const { calls, repeated } = shared;
-  return `${table}\n${calls.requests} requests (${formatUsd(calls.cost)} USD) carry several tags and stand in several rows, which have ${formatUsd(repeated.cost)} USD more than the total.`;
+  return `${table}\n${calls.requests} requests (${formatUsd(calls.cost)} USD) have several tags and are in several rows, so the rows exceed the total by ${formatUsd(repeated.cost)} USD.`;
 }
 
 type Calls = Pick<Ledger, 'calls'>;
@@ -341,11 +340,11 @@ export function callsCommand(ledger: Calls, findBodies: FindBodies): Command {
     options: [
       ...chooseOptions(FILTER_WORDS),
       { flags: '--outcome <how>', summary: 'ok, error, aborted, refused, expired or unknown' },
-      { flags: '--request <id>', summary: 'made for the HTTP request with this id (x-request-id)' },
-      { flags: '--since <when>', summary: 'a duration until now, such as 1h, or as --from' },
-      { flags: '--limit <n>', summary: 'how many; 50 by default, 10 with --follow' },
-      { flags: '--after <cursor>', summary: 'goes on after that page' },
-      { flags: '--follow', summary: 'goes on with each call as it is settled, until Ctrl-C' },
+      { flags: '--request <id>', summary: 'calls of the HTTP request with this id (x-request-id)' },
+      { flags: '--since <when>', summary: 'a duration until now, such as 1h, or a time as in --from' },
+      { flags: '--limit <n>', summary: 'number of calls (default: 50, with --follow 10)' },
+      { flags: '--after <cursor>', summary: 'continue after that page' },
+      { flags: '--follow', summary: 'show new calls as they are settled, until Ctrl-C' },
     ],
     async run(input) {
       const words = readSince(wordsOfOptions(input.options));
@@ -353,7 +352,7 @@ export function callsCommand(ledger: Calls, findBodies: FindBodies): Command {
       const { calls, next } = await listCalls(ledger, readCallsQuery(words, Date.now()), MOST_MS);
       const data = { object: 'list', data: calls.map(tellCall), has_more: next !== undefined };
       input.io.result({ ...data, ...(next !== undefined && { next }) }, formatCalls(calls, input.io));
-      if (next !== undefined) input.io.note(`There may be more: --after ${next}`);
+      if (next !== undefined) input.io.note(`More: --after ${next}`);
     },
     subcommands: [showCommand(ledger, findBodies)],
   };
@@ -362,8 +361,8 @@ export function callsCommand(ledger: Calls, findBodies: FindBodies): Command {
 function showCommand(ledger: Calls, findBodies: FindBodies): Subcommand {
   return {
     name: 'show',
-    summary: 'Show all that is known of a call, what was said included where calls.bodies kept it',
-    args: [{ name: '<id>', summary: 'the id of the call, as in the list' }],
+    summary: 'Show a call with all details, and its content if calls.bodies stored it',
+    args: [{ name: '<id>', summary: 'id of the call, as in the list' }],
     async run({ args: [id = ''], io }) {
       const call = { ...tellCall(await findCall(ledger, id)), bodies: (await findBodies(id)) ?? null };
       const { bodies, ...facts } = call;
@@ -383,7 +382,7 @@ function tellValue(value: unknown): string {
 function readSince({ since, ...words }: Words): Words {
   if (since === undefined) return words;
   if (words['from'] !== undefined || words['last'] !== undefined || words['period'] !== undefined)
-    throw wrongWord('since', 'stands beside another range; give one of them.');
+    throw wrongWord('since', 'cannot be combined with another range.');
   if (!/^\d{4}-/.test(since)) return { ...words, last: since };
   // Without an end, so that calls settled during the command count too.
   return { ...words, from: since, to: words['to'] ?? '2100-01-01' };
@@ -391,14 +390,15 @@ function readSince({ since, ...words }: Words): Words {
 
 async function follow(ledger: Calls, words: Words, { io, signal }: CommandInput): Promise<void> {
   const wrong = ['from', 'to', 'last', 'period', 'tz', 'after', 'request'].find((word) => words[word] !== undefined);
-  if (wrong !== undefined) throw wrongWord(wrong, 'has no meaning with --follow; --limit says how many come first.');
+  if (wrong !== undefined)
+    throw wrongWord(wrong, 'cannot be combined with --follow. Use --limit for the number of earlier calls.');
   const { filter, limit } = readCallsQuery(words, Date.now());
   const recent = words['limit'] === undefined ? DEFAULT_RECENT : limit;
   const write = (call: CallRow): void =>
     io.write(`${io.json ? JSON.stringify(tellCall(call)) : formatCallLine(call)}\n`);
   if (!io.json) io.write(`${formatCallHead()}\n`);
   for await (const { calls, isCut } of followCalls(ledger, { filter, recent, signal })) {
-    if (isCut) io.note('Some calls came too fast to be told here; the list has them.');
+    if (isCut) io.note('Some calls were skipped, since there were too many. The list has all of them.');
     for (const call of calls) write(call);
   }
 }

@@ -92,7 +92,7 @@ export function readRange(words: RangeWords, now: number): Range {
 
 export function readZone(name = 'UTC'): string {
   if (isTimeZone(name)) return name;
-  throw wrong('tz', 'is no time zone that is known here; write an IANA name such as Europe/Berlin or UTC.');
+  throw wrong('tz', 'is an unknown time zone; use an IANA name such as Europe/Berlin or UTC.');
 }
 
 function chooseRange(
@@ -102,7 +102,7 @@ function chooseRange(
 ): { readonly from: number; readonly to: number } {
   const isBounded = from !== undefined || to !== undefined;
   if ([isBounded, last !== undefined, period !== undefined].filter(Boolean).length > 1)
-    throw wrong(last === undefined ? 'period' : 'last', 'stands beside another range; give one of them.');
+    throw wrong(last === undefined ? 'period' : 'last', 'cannot be combined with another range.');
   const wall = wallAt(zone, now);
   // Includes calls settled in this very millisecond.
   if (last !== undefined) return { from: now - readLast(last, now), to: now + 1 };
@@ -125,7 +125,7 @@ function readLast(text: string, now: number): number {
   } catch (cause) {
     throw wrong('last', `is invalid: ${cause instanceof Error ? cause.message : 'not a duration'}.`, cause);
   }
-  if (duration < 1000) throw wrong('last', 'is shorter than a second; write 30m, 24h or 30d.');
+  if (duration < 1000) throw wrong('last', 'is shorter than a second; use 30m, 24h or 30d, for example.');
   return duration < DAY_MS ? duration : duration + ((now - duration) % HOUR_MS);
 }
 

@@ -11,22 +11,21 @@ import { FILTERS, type FilterWord, MAX_LIMIT, MAX_WORD, type Words } from './wor
 
 /** Descriptions of range parameters, for OpenAPI and help. */
 export const RANGE_WORDS = Object.freeze({
-  from: 'The beginning: a day (2026-11-01), a month (2026-11) or an instant (2026-11-01T08:00:00Z).',
-  to: 'The end, exclusive: from=2026-11-01 with to=2026-11-02 is one day.',
-  last: 'Instead: how long until now, such as 24h or 30d; of a day or more, from the beginning of an hour.',
+  from: 'Start: a day (2026-11-01), a month (2026-11) or an instant (2026-11-01T08:00:00Z).',
+  to: 'End, exclusive: from=2026-11-01 with to=2026-11-02 is one day.',
+  last: 'Alternative to from and to: duration until now, such as 24h or 30d. A day or more starts at a full hour.',
   period: `Instead: ${PERIOD_NAMES.join(', ')}.`,
-  tz: 'The time zone of days and months, an IANA name such as Europe/Berlin; UTC unless given.',
+  tz: 'Time zone of days and months, an IANA name such as Europe/Berlin. Default: UTC.',
 } as const);
 
 const REPORT_WORDS = Object.freeze({
-  by: `What to group by: one or more of ${BY_WORDS.join(', ')}, with commas; day unless given.`,
-  group_by: 'The older name of `by`.',
-  sort: 'name (by time and name, unless given) or cost (the most expensive first).',
-  format: 'json (unless given) or csv, which has all rows.',
-  latency:
-    'true: each row also has what its calls took, p50 and p95; of the latest 5,000 that went well. Not with format=csv.',
-  limit: `The most rows of a page, 1 to ${MAX_LIMIT}; 100 unless given.`,
-  after: 'The `next` of the page before.',
+  by: `Grouping, comma-separated: one or more of ${BY_WORDS.join(', ')}. Default: day.`,
+  group_by: 'Former name of `by`.',
+  sort: 'name (by time and name) or cost (highest first). Default: name.',
+  format: 'json, or csv with all rows. Default: json.',
+  latency: 'true adds latency (p50 and p95) of the latest 5,000 successful calls to each row. Not with format=csv.',
+  limit: `Maximum number of rows per page, 1 to ${MAX_LIMIT}. Default: 100.`,
+  after: '`next` of the previous page.',
 } as const);
 
 /** Query schema of a report that can be filtered by these words. */
@@ -56,8 +55,12 @@ export function wordsOf({ querystring }: Pick<RouteContext, 'querystring'>): Wor
 export function ownCalls({ credential, keyId, account }: Principal, filter: CallFilter): CallFilter {
   if (credential !== 'key' || keyId === undefined) return { ...filter, account };
   if (filter.key !== undefined && filter.key !== keyId)
-    throw new GatewayError('invalid_request', '"key" can only be the key that asks; a token sees all of its account.', {
-      param: 'key',
-    });
+    throw new GatewayError(
+      'invalid_request',
+      '"key" must be the key of the request. Use a token to see the whole account.',
+      {
+        param: 'key',
+      },
+    );
   return { ...filter, account, key: keyId };
 }

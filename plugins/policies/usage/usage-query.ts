@@ -23,16 +23,17 @@ const DEFAULT_LIMIT = 100;
 /** Reads the parameters of a report; throws a 400 that names an invalid one. */
 export function readUsageQuery(words: Words, now: number): UsageQuery {
   if (words['by'] !== undefined && words['group_by'] !== undefined)
-    throw wrongWord('group_by', 'is the older name of "by"; give one of them.');
+    throw wrongWord('group_by', 'is the former name of "by"; remove one of them.');
   const param = words['group_by'] === undefined ? 'by' : 'group_by';
   const by = readBy(words[param] ?? 'day', param);
   const after = words['after'] === undefined ? undefined : readCursor(words['after'], by);
   const { from, to, last, period, tz } = words;
   const format = readChoice(words, 'format', ['json', 'csv']);
   const paging = ['limit', 'after'].find((word) => words[word] !== undefined);
-  if (format === 'csv' && paging !== undefined) throw wrongWord(paging, 'is for pages; a report as CSV has all rows.');
+  if (format === 'csv' && paging !== undefined)
+    throw wrongWord(paging, 'is not supported for CSV, which has all rows.');
   const latency = readChoice(words, 'latency', ['false', 'true']) === 'true';
-  if (format === 'csv' && latency) throw wrongWord('latency', 'is not in CSV, whose columns are sums; leave one out.');
+  if (format === 'csv' && latency) throw wrongWord('latency', 'is not supported for CSV. Remove one of them.');
   return {
     range: after
       ? { from: after.from, to: after.to, zone: readZone(tz) }
@@ -148,7 +149,7 @@ export function readCursor(text: string, by: readonly By[]): Cursor {
   }
   throw new GatewayError(
     'invalid_request',
-    '"after" is no cursor of this report; send what "next" of the page before holds, with the same words.',
+    '"after" is not a cursor of this report. Use "next" of the previous page with the same parameters.',
     { param: 'after' },
   );
 }

@@ -5,14 +5,14 @@ export type Words = Readonly<Record<string, string | undefined>>;
 
 /** Parameters that filter calls, with their descriptions. */
 export const FILTERS = Object.freeze({
-  account: 'Calls that this account paid.',
+  account: 'Calls charged to this account.',
   user: 'Calls of this user.',
   key: 'Calls by this API key: its id or its `tg_` prefix.',
-  tag: 'Calls that carry this tag, such as `team=search`.',
+  tag: 'Calls with this tag, such as `team=search`.',
   provider: 'Calls to this provider.',
-  model: 'Calls to this model, as the provider calls it.',
+  model: 'Calls to this model, by the provider’s name.',
   operation: 'Calls of this operation, such as `chat`.',
-  session: 'Calls of this session, of those whose records are kept.',
+  session: 'Calls of this session with stored records.',
 } as const);
 
 export type FilterWord = keyof typeof FILTERS;
@@ -44,7 +44,7 @@ export function readLimit(text: string | undefined, otherwise: number): number {
   if (text === undefined) return otherwise;
   const limit = /^[1-9]\d{0,3}$/.test(text) ? Number(text) : Number.NaN;
   if (limit <= MAX_LIMIT) return limit;
-  throw wrongWord('limit', `must be a whole number of 1 to ${MAX_LIMIT}.`);
+  throw wrongWord('limit', `must be a whole number from 1 to ${MAX_LIMIT}.`);
 }
 
 /** Reads one of several choices; default: the first. */

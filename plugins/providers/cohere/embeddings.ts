@@ -17,7 +17,7 @@ export const cohereEmbeddings: EmbeddingCodec = Object.freeze<EmbeddingCodec>({
   request(input, { model }) {
     const texts = [input.input].flat();
     if (!texts.every((text) => typeof text === 'string'))
-      throw invalid('input', 'must be text for this provider: tokens of one model mean nothing to another');
+      throw invalid('input', 'must be text for this provider, which does not accept token ids');
     if (texts.length > MAX_TEXTS) throw invalid('input', `must hold at most ${MAX_TEXTS} texts for this provider`);
     const { dimensions, input_type: own, task_type: task, truncate, encoding_format: _, ...rest } = input;
     const wanted = readString(own) ?? INPUT_TYPES[readString(task) ?? ''] ?? 'search_document';
@@ -41,7 +41,7 @@ export const cohereEmbeddings: EmbeddingCodec = Object.freeze<EmbeddingCodec>({
     )
       throw new StreamFailure({
         class: 'upstream_error',
-        message: 'The provider answered without an embedding for each text.',
+        message: 'The provider did not return an embedding for each text.',
       });
     const vectors = rows as readonly (readonly number[])[];
     const units = readObject(readObject(isObject(body) ? body['meta'] : undefined)['billed_units']);

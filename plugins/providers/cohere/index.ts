@@ -36,16 +36,24 @@ export default openaiCompatible({
     ...OPENAI_ONLY,
     frequency_penalty: within(0, 1),
     logit_bias: refuse('no token biases'),
-    logprobs: drop('its own form has no texts of tokens', false),
+    logprobs: drop('its log probabilities have no token texts', false),
     max_completion_tokens: rename('max_tokens'),
-    n: refuse('one choice an answer', 1),
+    n: refuse('one choice per response', 1),
     parallel_tool_calls: drop(undefined, true),
     presence_penalty: within(0, 1),
-    reasoning_effort: emulate('`none` is `thinking: {"type": "disabled"}`; else models that think do', effort),
-    response_format: emulate('`json_schema` is that of `json_object`; not together with tools or `documents`', format),
-    stop: rename('stop_sequences', 'one text becomes a list', (stop) => (typeof stop === 'string' ? [stop] : stop)),
-    tool_choice: emulate('`REQUIRED`, `NONE`; one tool is any of them, told', choice),
-    tools: emulate('with `strict_tools` where one is strict', tools),
+    reasoning_effort: emulate(
+      '`none` becomes `thinking: {"type": "disabled"}`; other values leave reasoning on',
+      effort,
+    ),
+    response_format: emulate(
+      '`json_schema` becomes the schema of `json_object`; not with tools or `documents`',
+      format,
+    ),
+    stop: rename('stop_sequences', 'a single string becomes a list', (stop) =>
+      typeof stop === 'string' ? [stop] : stop,
+    ),
+    tool_choice: emulate('`REQUIRED`, `NONE`; a named tool becomes `REQUIRED`, which is reported', choice),
+    tools: emulate('with `strict_tools` if a tool is strict', tools),
     top_k: rename('k'),
     top_logprobs: drop(),
     top_p: rename('p'),
@@ -83,12 +91,12 @@ export default openaiCompatible({
   operations: ['rerank'],
   rerankTexts: true,
   lacks: {
-    'log probabilities': 'its own have ids of tokens in place of texts',
-    'reasoning tokens': 'its usage does not count them apart',
+    'log probabilities': 'it returns token ids instead of texts',
+    'reasoning tokens': 'its usage does not count them separately',
   },
   notes: [
-    'Charged are its `billed_units`, which leave out what it adds to a request itself.',
-    'Its citations are on the message as it sends them; those of pages come as `url_citation` too. The plan before calls of tools is reasoning.',
+    'The ledger charges its `billed_units`, which exclude tokens that the vendor adds to a request.',
+    'Citations are passed on in the message unchanged; citations of web pages also become `url_citation`. The plan before tool calls becomes reasoning.',
   ],
   errors: {
     messages: [

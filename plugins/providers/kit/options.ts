@@ -31,18 +31,19 @@ const PRICE = Object.freeze({
   seconds: { type: 'number', minimum: 0 },
   fees: {
     type: 'object',
-    description: 'US dollars for one of each unit beside tokens: `requests`, `web_search_requests`, `seconds`, …',
+    description:
+      'Price in US dollars for one of each unit other than tokens: `requests`, `web_search_requests`, `seconds`, …',
     additionalProperties: { type: 'number', minimum: 0, maximum: 1000 },
   },
   regions: {
     type: 'object',
-    description: 'What tokens cost as a multiple of these rates, by the region that a response tells.',
+    description: 'Factors for these rates, by the region that the response reports.',
     additionalProperties: { type: 'number', exclusiveMinimum: 0, maximum: 100 },
   },
   tiers: {
     type: 'array',
     maxItems: 10,
-    description: 'Rates that replace those above when a prompt has more tokens.',
+    description: 'Rates that replace those above for prompts with more tokens.',
     items: {
       type: 'object',
       additionalProperties: false,
@@ -53,7 +54,7 @@ const PRICE = Object.freeze({
   service_tiers: {
     type: 'object',
     description:
-      'Prices by service tier; one that is not here is not sent, and has no known price when a response tells it.',
+      'Prices by service tier. Tiers that are not listed are not sent; if a response reports one, its price is unknown.',
     additionalProperties: {
       type: 'object',
       additionalProperties: false,
@@ -68,17 +69,17 @@ const TERM = Object.freeze({
   from: {
     type: 'string',
     anyOf: [{ format: 'date' }, { format: 'date-time' }],
-    description: 'The first day or instant of this row, in UTC; from ever on unless set.',
+    description: 'First day or instant of this row, in UTC. Default: no start.',
   },
   until: {
     type: 'string',
     anyOf: [{ format: 'date' }, { format: 'date-time' }],
-    description: 'The day or instant before which it ends; for ever unless set.',
+    description: 'Day or instant at which this row ends (exclusive). Default: no end.',
   },
   hours: {
     type: 'string',
     maxLength: 200,
-    description: 'Hours of a week in UTC for which this row holds instead: `mon-fri 01:00-04:00, daily 23:00-24:00`.',
+    description: 'Hours of a week in UTC at which this row applies instead: `mon-fri 01:00-04:00, daily 23:00-24:00`.',
   },
 } as const);
 
@@ -91,7 +92,7 @@ export const PROVIDER_OPTIONS = Object.freeze({
     minItems: 1,
     maxItems: 32,
     description:
-      'Several API keys in place of `apiKey`: calls are spread over them, a conversation stays with its key, and one that is refused or over its limit rests alone.',
+      'Several API keys instead of `apiKey`. Calls are spread over them; a conversation keeps its key. A key that is rejected or over its limit is skipped for a time.',
     items: {
       type: 'object',
       additionalProperties: false,
@@ -100,7 +101,7 @@ export const PROVIDER_OPTIONS = Object.freeze({
         name: {
           type: 'string',
           pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$',
-          description: 'What records, metrics and `tollgate targets` call it.',
+          description: 'Name of the key in records, metrics and `tollgate targets`.',
         },
         // biome-ignore lint/suspicious/noTemplateCurlyInString: it is what a configuration holds
         key: { type: 'string', minLength: 1, secret: true, description: 'The key, as `${NAME}` or `${file:/path}`.' },
@@ -108,7 +109,7 @@ export const PROVIDER_OPTIONS = Object.freeze({
           type: 'number',
           minimum: 0,
           maximum: 1_000_000,
-          description: 'Its share of the calls; 0 is used only while the others rest. Default 1.',
+          description: 'Share of the calls; 0 is a backup for when the others are skipped. Default: 1.',
         },
       },
     },
@@ -116,21 +117,21 @@ export const PROVIDER_OPTIONS = Object.freeze({
   baseUrl: {
     type: 'string',
     format: 'url',
-    description: 'Replaces the vendor’s base URL. The key goes to this host only.',
+    description: 'Replaces the vendor’s base URL. The key is sent only to this host.',
   },
   models: {
     type: 'array',
     items: { type: 'string', minLength: 1 },
-    description: 'Replaces the model list; `"*"` accepts every name, `"+name"` adds to the built-in list.',
+    description: 'Replaces the model list. `"*"` accepts every name; `"+name"` adds to the built-in list.',
   },
   refreshModels: {
     type: 'string',
     format: 'duration',
-    description: 'How often the vendor’s own model list is fetched and added, such as `24h`; never unless set.',
+    description: 'Interval at which the vendor’s model list is fetched and added, such as `24h`. Default: never.',
   },
   prices: {
     type: 'object',
-    description: 'US dollars per million tokens by model prefix, or `*`; a list where prices hold for a time.',
+    description: 'US dollars per million tokens by model prefix, or `*`. Use a list for prices with a start or end.',
     additionalProperties: {
       anyOf: [
         { type: 'object', additionalProperties: false, properties: PRICE },
@@ -165,7 +166,7 @@ export const PROVIDER_OPTIONS = Object.freeze({
     description: 'Extra request headers.',
     propertyNames: {
       pattern: "^[\\w!#$%&'*+.^`|~-]{1,100}$",
-      description: 'Write the name of a header: letters, digits and dashes, such as x-team.',
+      description: 'Use letters, digits and dashes, such as x-team.',
     },
     additionalProperties: { type: 'string', format: 'header-value' },
   },
@@ -179,25 +180,25 @@ export const PROVIDER_OPTIONS = Object.freeze({
       },
     ],
     description:
-      'Whether requests in a format that the vendor speaks itself go to it as they are; `true` unless set. `{ references: allow }` lets them name files, containers and the like in your account at the vendor, which all callers then share.',
+      'Passes requests in the vendor’s own format through unchanged. Default: `true`. `{ references: allow }` lets requests name files, containers and similar objects of your account, which all callers then share.',
   },
   affinity: {
     type: 'string',
     minLength: 1,
     maxLength: 128,
     description:
-      'A name that providers with the same account at the vendor share: what the vendor encrypted for one of them, such as reasoning, the others get back too.',
+      'Name shared by providers with the same vendor account. Data that the vendor encrypted for one of them, such as reasoning, is also sent to the others.',
   },
   remoteMedia: {
     enum: ['allow', 'refuse'],
     description:
-      'Whether the provider is sent the addresses of images and files. `refuse` takes data URLs only; it is the default for servers on your own network, which would fetch addresses from there.',
+      'Allows URLs of images and files in requests. `refuse` accepts data URLs only; default for servers on your own network, which would fetch URLs from there.',
   },
   countFactor: {
     type: 'number',
     exclusiveMinimum: 0,
     maximum: 10,
-    description: 'What an estimate of input tokens is multiplied with for this provider’s models; 1 unless set.',
+    description: 'Factor for estimated input tokens of this provider’s models. Default: 1.',
   },
 } as const satisfies Record<string, Schema>);
 
@@ -262,16 +263,20 @@ export function readApiKeys(
 ): NonNullable<ProviderConfig['apiKeys']> {
   const { apiKey, apiKeys = [] } = config;
   if (apiKeys.length > 0 && apiKey !== undefined)
-    throw new OptionError('/apiKeys', 'stands beside an `apiKey`', 'Put that key into the list, with a name.');
+    throw new OptionError(
+      '/apiKeys',
+      'cannot be combined with `apiKey`',
+      'Move that key into the list and give it a name.',
+    );
   const twice = apiKeys.findIndex(({ name }, at) => apiKeys.findIndex((other) => other.name === name) < at);
   if (twice >= 0)
     throw new OptionError(
       `/apiKeys/${twice}/name`,
-      `is "${apiKeys[twice]?.name}" a second time`,
-      'Give each key a name of its own.',
+      `repeats the name "${apiKeys[twice]?.name}"`,
+      'Give each key a unique name.',
     );
   if (apiKeys.length > 0 && apiKeys.every(({ weight = 1 }) => weight === 0))
-    throw new OptionError('/apiKeys', 'has no key with a weight over 0', 'Give one of them a weight.');
+    throw new OptionError('/apiKeys', 'has no key with a weight over 0', 'Set a weight for at least one.');
   return apiKeys;
 }
 

@@ -6,7 +6,7 @@ export const REFRESH_OPTION = Object.freeze({
   format: 'duration',
   default: '5m',
   description:
-    'How often secrets are read anew; where one differs, the configuration is reloaded. At least 10s; those that end are read before.',
+    'Interval at which secrets are read again. If one changed, the configuration is reloaded. At least 10s; expiring secrets are read earlier.',
 } as const);
 
 const LEAST_MS = 10_000;
@@ -25,7 +25,7 @@ export function splitReference(name: string): { readonly path: string; readonly 
 export function pickField(text: string, field: string | undefined): string {
   if (field === undefined) return text;
   const value = parseJson(text);
-  if (!isObject(value)) throw new Error(`its text is no JSON object, so it has no field "${field}"`);
+  if (!isObject(value)) throw new Error(`it is not a JSON object, so it has no field "${field}"`);
   return fieldOf(value, field);
 }
 
@@ -37,6 +37,6 @@ export function fieldOf(fields: Readonly<Record<string, unknown>>, field: string
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   const names = Object.keys(fields).slice(0, MAX_NAMED).join(', ') || 'none';
   throw new Error(
-    value === undefined ? `it has no field "${field}"; its fields are ${names}` : `its field "${field}" is no text`,
+    value === undefined ? `it has no field "${field}"; its fields are ${names}` : `its field "${field}" is not text`,
   );
 }

@@ -12,7 +12,7 @@ import { watchWrites } from '../kit/write-watch.ts';
 import { createMemoryAtomic } from '../memory/atomic.ts';
 
 interface KeyvStoreOptions extends AdapterChoice {
-  /** The longest an operation may take; 500 by default. */
+  /** Maximum duration of an operation; 500 by default. */
   readonly timeoutMs?: number;
   readonly log?: Log;
   readonly keepPerAccount?: string | number;
@@ -24,8 +24,8 @@ const WARNING =
   'documents (keys, plans, memories) are in the Keyv adapter; balances, limits and indexes are in this process alone: run one process, and expect them to be gone after a restart';
 
 /**
- * Opens a store whose documents are in any Keyv adapter, and whose atomic half is in this process, because no Keyv
- * adapter can do it. Says so in the log. Rejects when the adapter cannot be imported or made.
+ * Opens a store with documents in any Keyv adapter. Its atomic half is in this process, because no Keyv adapter
+ * supports it; a log warning says so. Rejects if the adapter cannot be imported or created.
  */
 export async function openKeyv(options: KeyvStoreOptions, observe?: StoreWatcher): Promise<Store> {
   const { timeoutMs = 500, log, keepPerAccount } = options;
@@ -48,12 +48,12 @@ export async function openKeyv(options: KeyvStoreOptions, observe?: StoreWatcher
     probe: async () => {
       await within(PROBE_MS, Promise.resolve(probed.get('tollgate:probe')));
     },
-    // Only silence says that the server is away; an error may be about one key.
+    // Only a missing response means an outage; an error may concern a single key.
     isOutage: () => false,
     log,
   });
   const failure = await guard.start();
-  if (failure !== undefined) log?.warn({ store: 'keyv', err: failure }, 'the store does not answer yet');
+  if (failure !== undefined) log?.warn({ store: 'keyv', err: failure }, 'the store does not respond yet');
 
   const writes = watchWrites(log);
   const { onFailure } = writes;
@@ -92,7 +92,7 @@ export default definePlugin({
       },
       options: {
         secret: true,
-        description: 'What the constructor of the adapter is given; a list is its arguments one by one.',
+        description: 'Argument of the adapter’s constructor; a list is its separate arguments.',
       },
       keepPerAccount: KEPT_OPTION,
     },
@@ -104,17 +104,20 @@ export default definePlugin({
 });
 
 interface AdapterChoice {
-  /** A package's name, or the absolute path of a module, whose default export is a Keyv adapter class. */
+  /** Package name, or absolute path of a module, whose default export is a Keyv adapter class. */
   readonly adapter: string;
-  /** What its constructor is given; a list is its arguments one by one. */
+  /** Constructor argument; a list is spread into several arguments. */
   readonly options?: unknown;
-  /** Where the package is looked for. */
+  /** Folder from which the package is resolved. */
   readonly baseDir: string;
 }
 
 type AdapterClass = new (...args: unknown[]) => KeyvStoreAdapter;
 
-/** Imports an adapter's module; returns a function that makes one adapter. Throws when there is none. */
+/**
+ * Imports the module of an adapter; returns a function that creates adapters. Throws if the module has no adapter
+ * class.
+ */
 async function importAdapter({ adapter, options, baseDir }: AdapterChoice): Promise<() => KeyvStoreAdapter> {
   const Adapter = await importClass(adapter, baseDir);
   if (!Adapter) throw storeUnavailable(`The module of the store's Keyv adapter has no class as its default export.`);
@@ -122,7 +125,7 @@ async function importAdapter({ adapter, options, baseDir }: AdapterChoice): Prom
   return () => {
     const made = new Adapter(...args);
     if (typeof made.get !== 'function' || typeof made.set !== 'function' || typeof made.delete !== 'function') {
-      throw storeUnavailable(`The module of the store's Keyv adapter makes something without get, set and delete.`);
+      throw storeUnavailable(`The module of the store's Keyv adapter creates an object without get, set and delete.`);
     }
     return made;
   };
@@ -135,19 +138,19 @@ async function importClass(adapter: string, baseDir: string): Promise<AdapterCla
     module = await import(pathToFileURL(file).href);
   } catch (cause) {
     throw storeUnavailable(
-      `The Keyv adapter of the store cannot be imported: npm install it beside the configuration, or correct its name.`,
+      `The Keyv adapter of the store cannot be imported. Install it with npm in the folder of the configuration, or correct its name.`,
       cause,
     );
   }
-  // A CommonJS module arrives as `default`, with its own default export inside.
+  // A CommonJS module is imported as `default`, which contains its own default export.
   const found = [module.default, (module.default as { readonly default?: unknown } | undefined)?.default];
   return found.find((value): value is AdapterClass => typeof value === 'function');
 }
 
 /**
- * One namespace over an adapter of any make: keys carry the namespace themselves (not every adapter keeps namespaces
- * apart), every operation is bounded, and an adapter that emits an error while it reports "absent" (many do when their
- * server is away) has failed.
+ * Wraps an adapter for one namespace. Keys include the namespace, because not every adapter separates namespaces. Every
+ * operation has a time limit. An operation fails if the adapter emits an error while it reports a key as absent, as
+ * many do during an outage.
  */
 function guardAdapter(inner: KeyvStoreAdapter, namespace: string, guard: Guard): KeyvStoreAdapter {
   let errors = 0;

@@ -2,7 +2,7 @@ import { type CallFilter, type CallQuery, type CallRow, GatewayError } from '../
 import { pageLimit } from './check.ts';
 import { factText } from './facts.ts';
 
-/** What a filter may name. */
+/** Names that a filter may have. */
 const FILTERS = Object.freeze([
   'account',
   'requestId',
@@ -16,7 +16,7 @@ const FILTERS = Object.freeze([
   'outcome',
 ] as const);
 
-/** A filter as records have their texts; names that are not set are left out. */
+/** Cleans the values of a filter as record texts are cleaned, and omits undefined values. */
 export function cleanFilter(filter: CallFilter): CallFilter {
   const set = FILTERS.flatMap((name) => {
     const value = filter[name];
@@ -25,7 +25,7 @@ export function cleanFilter(filter: CallFilter): CallFilter {
   return Object.fromEntries(set) as CallFilter;
 }
 
-/** Whether a record is meant by a clean filter. */
+/** Reports if a record matches a clean filter. */
 export function matchesCall(filter: CallFilter, call: CallRow): boolean {
   return FILTERS.every((name) => {
     const wanted = filter[name];
@@ -34,18 +34,18 @@ export function matchesCall(filter: CallFilter, call: CallRow): boolean {
   });
 }
 
-/** What stores have an index by, the one that fits fewest calls first. */
+/** Indexed fields of stores, most selective first. */
 const INDEXED = Object.freeze(['requestId', 'session', 'key', 'userId', 'account'] as const);
 
 export type IndexedName = (typeof INDEXED)[number];
 
-/** An index, and the value that it is read by. */
+/** Index, and the value to look up in it. */
 export interface ChosenIndex {
   readonly name: IndexedName;
   readonly value: string;
 }
 
-/** The index that answers a filter with the fewest records to look at; undefined when it names nothing that has one. */
+/** Returns the most selective index for a filter; undefined if no field of the filter has an index. */
 export function chooseIndex(filter: CallFilter): ChosenIndex | undefined {
   for (const name of INDEXED) {
     const value = filter[name];
@@ -54,7 +54,7 @@ export function chooseIndex(filter: CallFilter): ChosenIndex | undefined {
   return undefined;
 }
 
-/** What a record is indexed by. */
+/** Returns the index entries of a record. */
 export function indexedBy(call: CallRow): readonly (readonly [name: IndexedName, value: string])[] {
   return INDEXED.flatMap((name) => {
     const value = call[name];
@@ -62,16 +62,16 @@ export function indexedBy(call: CallRow): readonly (readonly [name: IndexedName,
   });
 }
 
-/** How many records one page looks at, however few of them its filter fits. */
+/** Maximum number of records that one page scans, even if few of them match the filter. */
 export const MOST_LOOKED_AT = 2000;
 
-/** Where a page of calls begins: the calls before this one, newest first; calls of one moment are ordered by `tie`. */
+/** Start of a page of calls: calls before this one, newest first. `tie` orders calls of the same millisecond. */
 export interface CallCursor {
   readonly at: number;
   readonly tie: string;
 }
 
-/** A page of calls to read: of `from` (inclusive) to `to` (exclusive), at most `limit`. */
+/** Page of calls to read: from `from` (inclusive) to `to` (exclusive), at most `limit`. */
 export interface CallSpan {
   readonly from: number;
   readonly to: number;
@@ -79,12 +79,12 @@ export interface CallSpan {
   readonly before: CallCursor | undefined;
 }
 
-/** Reads the span and the cursor of a query; throws `invalid_request` for a cursor that no page told. */
+/** Reads the span and the cursor of a query; throws `invalid_request` for an invalid cursor. */
 export function readCallSpan({ from = 0, to = Number.MAX_SAFE_INTEGER, limit, after }: CallQuery): CallSpan {
   return { from, to, limit: pageLimit(limit), before: after === undefined ? undefined : readCallCursor(after) };
 }
 
-/** The `next` of a page whose last call this is. */
+/** Returns the `next` of a page that ends with this call. */
 export function callCursor({ at, tie }: CallCursor): string {
   return Buffer.from(JSON.stringify([at, tie])).toString('base64url');
 }
@@ -94,14 +94,14 @@ function readCallCursor(text: string): CallCursor {
     const [at, tie] = JSON.parse(Buffer.from(text, 'base64url').toString()) as readonly unknown[];
     if (Number.isSafeInteger(at) && typeof tie === 'string') return { at: at as number, tie };
   } catch {
-    // Told below, with what is well-formed and no cursor.
+    // The error below covers invalid JSON as well as valid JSON that is not a cursor.
   }
   throw noCallCursor();
 }
 
-/** The error of a cursor that no page has returned. */
+/** Error for an invalid cursor. */
 export function noCallCursor(): GatewayError {
-  return new GatewayError('invalid_request', 'after is not a cursor: use the "next" of the page before.', {
+  return new GatewayError('invalid_request', 'after must be the "next" of the previous page.', {
     param: 'after',
   });
 }

@@ -1,7 +1,7 @@
 import type { CallFacts, CallRow, ReportDimension } from '../../../contract/index.ts';
 import { whole } from './check.ts';
 
-/** What the rollup counts by, beside the hour: all dimensions of a report but the session. */
+/** Dimensions of the rollup in addition to the hour: all dimensions of a report except the session. */
 export const ROLLUP_DIMENSIONS = Object.freeze([
   'account',
   'user',
@@ -15,7 +15,7 @@ export const ROLLUP_DIMENSIONS = Object.freeze([
 /** Values of {@link ROLLUP_DIMENSIONS}, in their order. */
 export type Dimensions = readonly string[];
 
-/** The numbers that the rollup keeps of each group, and the order that {@link Sums} has them in. */
+/** Sums that the rollup stores per group, in the order of {@link Sums}. */
 export const SUM_NAMES = Object.freeze([
   'requests',
   'errors',
@@ -30,30 +30,33 @@ export const SUM_NAMES = Object.freeze([
   'saved',
 ] as const);
 
-/** Numbers of one call or of many, in the order of {@link SUM_NAMES}. */
+/** Sums of one or more calls, in the order of {@link SUM_NAMES}. */
 export type Sums = readonly number[];
 
-/** The sums of {@link SUM_NAMES} that are money: over all accounts and any time they may pass 2^53, so reports have them as `bigint`. */
+/**
+ * Sums of {@link SUM_NAMES} that are money. Over all accounts and any time they may exceed 2^53, so reports use
+ * `bigint`.
+ */
 export const MONEY_SUMS: ReadonlySet<string> = new Set([
   'cost',
   'saved',
 ] satisfies readonly (typeof SUM_NAMES)[number][]);
 
-/** As {@link Sums}, of any number of calls. */
+/** Sums of any number of calls, in the order of {@link SUM_NAMES}. */
 export type Totals = readonly (number | bigint)[];
 
-/** Totals as a database tells them, as texts where numbers would not be exact. */
+/** Reads totals from a database row; numbers that would not be exact are strings. */
 export function readTotals(told: readonly unknown[]): Totals {
   return SUM_NAMES.map((name, at) => (MONEY_SUMS.has(name) ? BigInt(String(told[at])) : whole(told[at])));
 }
 
-/** The group of a call; `facts` are clean, and so is the account's name (`factText`). */
+/** Returns the group of a call. `facts` and the account name must be clean (`factText`). */
 export function dimensionsOf(account: string, facts: CallFacts): Dimensions {
   const { userId, key, tags, operation, provider, model } = facts;
   return [account, userId, key, tags.length === 0 ? '[]' : JSON.stringify(tags), operation, provider, model];
 }
 
-/** What one call adds to its group; `facts` are clean. */
+/** Returns the sums that one call adds to its group. `facts` must be clean. */
 export function sumsOf({ outcome, estimated, priced, units, saved }: CallFacts, cost: number): Sums {
   return [
     1,
@@ -70,54 +73,57 @@ export function sumsOf({ outcome, estimated, priced, units, saved }: CallFacts, 
   ];
 }
 
-/** The same numbers, negative: what a correction takes out of a group. */
+/** Negates sums: a correction subtracts them from a group. */
 export function negated(sums: Sums): Sums {
   return sums.map((value) => 0 - value);
 }
 
 const HOUR_MS = 3_600_000;
 
-/** A record is at most so much later than what it counts at: the records of a span of time are found by their own time. */
+/**
+ * Maximum delay between the counting time of a call and its record. Reports find the records of a period by their own
+ * time.
+ */
 export const LONGEST_LAG_MS = HOUR_MS;
 
-/** The start of the hour that an instant is in. */
+/** Returns the start of the hour that contains an instant. */
 export function hourOf(at: number): number {
   return Math.floor(at / HOUR_MS) * HOUR_MS;
 }
 
-/** The first start of an hour at an instant or after it. */
+/** Returns the first start of an hour at or after an instant. */
 export function nextHour(at: number): number {
   return Math.ceil(at / HOUR_MS) * HOUR_MS;
 }
 
-/** What stores keep in columns of their own, to filter by. */
+/** Facts that stores keep in separate columns for filters. */
 const COLUMNS: readonly (keyof CallFacts)[] = Object.freeze([
   ...(['requestId', 'userId', 'key', 'tags', 'operation', 'provider', 'model'] as const),
   ...(['session', 'outcome'] as const),
 ]);
 
-/** What of clean facts is neither a dimension nor a column to filter by, as JSON. */
+/** Packs the clean facts that are neither a dimension nor a filter column as JSON. */
 export function packFacts(facts: CallFacts): string {
   return JSON.stringify(otherFacts(facts));
 }
 
-/** Clean facts; undefined where they are a dimension or a column to filter by. */
+/** Returns clean facts; those that are a dimension or a filter column are undefined. */
 export function otherFacts(facts: CallFacts): object {
-  // A copy of one shape, in which JSON leaves out what is undefined, is the cheapest way to leave fields out.
+  // A copy of one shape is the cheapest way to omit fields: JSON omits undefined values.
   const packed: Record<string, unknown> = { ...facts };
   for (let at = 0; at < COLUMNS.length; at += 1) packed[COLUMNS[at] as string] = undefined;
   return packed;
 }
 
-/** A record as stores keep it. */
+/** Record as stores keep it. */
 export interface PackedCall extends Pick<CallRow, 'id' | 'requestId' | 'cost' | 'at' | 'countedAt' | 'outcome'> {
   readonly dimensions: Dimensions;
   readonly session: string | undefined;
-  /** What {@link packFacts} made. */
+  /** Output of {@link packFacts}. */
   readonly packed: string;
 }
 
-/** The record of a call out of what the store kept of it. Throws when that is not what {@link packFacts} made. */
+/** Restores the record of a call from its stored form. Throws if `packed` is not an output of {@link packFacts}. */
 export function unpackCall(call: PackedCall): CallRow {
   const { id, requestId, cost, at, countedAt, outcome, dimensions, session, packed } = call;
   const [account = '-', userId = '-', key = '-', tags = '[]', operation = '-', provider = '-', model = '-'] =

@@ -2,19 +2,19 @@ import { createHash } from 'node:crypto';
 import { GatewayError, parseUsd, type Reservation } from '../../../contract/index.ts';
 import { misuse, unreadable } from './failure.ts';
 
-/** The lowest limit a store compares with; stands for `-Infinity`, which neither SQL nor Lua takes. */
+/** Lowest limit that a store compares with. Replaces `-Infinity`, which neither SQL nor Lua accepts. */
 const LOWEST = -Number.MAX_SAFE_INTEGER;
 
-/** How long a released or settled request id is remembered at least, so that a late repetition is `duplicate`. */
+/** Minimum time to remember a released or settled request id, so that a late repetition is `duplicate`. */
 export const REMEMBER_MS = 86_400_000;
 
-/** How long a charge of the sweeper is remembered: its call may still end and correct it. Such charges are rare. */
+/** Time to remember a charge of the sweeper: its call may still end and correct the charge. Such charges are rare. */
 export const CORRECTABLE_MS = 30 * REMEMBER_MS;
 
 const NAMESPACE = /^[a-z0-9][a-z0-9._-]{0,159}$/;
 const MAX_TEXT = 512;
 
-/** Throws unless the name may be a namespace; that of a plugin's documents is `group.instance.name`. */
+/** Throws if a name is not a valid namespace. The namespace of a plugin's documents is `group.instance.name`. */
 export function checkNamespace(name: string): void {
   if (!NAMESPACE.test(name))
     throw misuse(
@@ -22,10 +22,12 @@ export function checkNamespace(name: string): void {
     );
 }
 
-/** How many budgets one reservation may count in. */
+/** Maximum number of budgets of one reservation. */
 const MAX_BUDGETS = 32;
 
-/** Throws unless all amounts of a reservation are whole nano-dollars and not negative, and its budgets few and different. */
+/**
+ * Throws if an amount of a reservation is negative or not whole nano-dollars, or if budgets are too many or repeated.
+ */
 export function checkReservation({ amount, floor, budgets = [] }: Reservation): void {
   if (!Number.isSafeInteger(amount) || amount < 0) throw noAmount();
   if (Number.isNaN(floor)) throw misuse('The floor of a reservation must be a number.');
@@ -38,51 +40,54 @@ export function checkReservation({ amount, floor, budgets = [] }: Reservation): 
   for (const { limit } of budgets) if (Number.isNaN(limit)) throw misuse('The limit of a budget must be a number.');
 }
 
-/** Throws unless the credit is whole nano-dollars; negative takes money back. */
+/** Throws if a credit is not whole nano-dollars. Negative credits withdraw money. */
 export function checkCredit(amount: number): void {
   if (!Number.isSafeInteger(amount)) throw misuse('A credit must be whole nano-dollars.');
 }
 
-/** The most that an account may be credited with, less what was taken back, and that it or a budget may spend: sums stay whole numbers. */
+/**
+ * Maximum total credit of an account (after withdrawals), and maximum spend of an account or budget. Sums stay safe
+ * integers.
+ */
 export const MOST_MONEY = parseUsd(9_000_000);
 
-/** Throws `invalid_request` when all credits of an account come to more than it may have. */
+/** Throws `invalid_request` if the total credit of an account exceeds the maximum. */
 export function checkCredited(credited: number): void {
   if (Math.abs(credited) <= MOST_MONEY) return;
   throw new GatewayError(
     'invalid_request',
-    'All credits of an account may come to 9,000,000 USD at most: use another account for more.',
+    'The credits of an account cannot exceed 9,000,000 USD. Use another account for more.',
     { param: 'amount' },
   );
 }
 
-/** The refusal of a call whose account would spend more than {@link MOST_MONEY}. */
+/** Error for a call whose account would spend more than {@link MOST_MONEY}. */
 export function spentTooMuch(): GatewayError {
   return new GatewayError(
     'insufficient_balance',
-    'This account has spent 9,000,000 USD, the most that one account may: let another account pay.',
+    'This account reached the spend limit of 9,000,000 USD. Charge another account.',
     { refusedBy: 'balance of the account' },
   );
 }
 
-/** The error of an amount that is not whole nano-dollars, or negative. */
+/** Error for an amount that is negative or not whole nano-dollars. */
 export function noAmount(): GatewayError {
   return misuse('An amount must be whole nano-dollars and not negative.');
 }
 
-/** A whole number that the store gives, as text where its driver does. Throws for one that JavaScript cannot count with. */
+/** Reads a whole number from the store; some drivers return text. Throws for numbers beyond the safe integers. */
 export function whole(value: unknown): number {
   const number = Number(value);
   if (value === null || !Number.isSafeInteger(number)) throw unreadable('balance');
   return number;
 }
 
-/** A finite limit that every store can compare with: `Infinity` becomes the largest whole number. */
+/** Clamps a limit to what every store can compare with: `Infinity` becomes the largest safe integer. */
 export function finite(limit: number): number {
   return Math.max(LOWEST, Math.min(Number.MAX_SAFE_INTEGER, Math.floor(limit)));
 }
 
-/** Throws unless the text can be a member of a set: 1 to 512 characters, no NUL, no half of a surrogate pair. */
+/** Throws if a text cannot be a member of a set: 1 to 512 characters, no NUL, no lone surrogate. */
 export function checkMember(member: string): void {
   if (member.length === 0 || member.length > MAX_TEXT || member.includes('\0') || /\p{Surrogate}/u.test(member)) {
     throw new GatewayError(
@@ -92,13 +97,13 @@ export function checkMember(member: string): void {
   }
 }
 
-/** The number in the id of a ledger entry; throws `invalid_request` for a cursor that is none. */
+/** Reads the number of a ledger entry id; throws `invalid_request` for an invalid cursor. */
 export function readCursor(after: string | undefined): number {
   if (after === undefined) return Number.MAX_SAFE_INTEGER;
   if (!/^\d{1,16}$/.test(after)) {
     throw new GatewayError(
       'invalid_request',
-      'after is not the id of a ledger entry: use the last id of the page before.',
+      'after must be the id of a ledger entry, from the last entry of the previous page.',
       {
         param: 'after',
       },
@@ -107,32 +112,35 @@ export function readCursor(after: string | undefined): number {
   return Math.min(Number(after), Number.MAX_SAFE_INTEGER);
 }
 
-/** The id of the `n`th ledger entry of an account: sixteen digits, so that text order is number order. */
+/** Returns the id of the `n`th ledger entry of an account: 16 digits, so that text order is numeric order. */
 export function entryId(n: number): string {
   return String(n).padStart(16, '0');
 }
 
-/** How many rows a page may hold: the wanted number, between 1 and 1,000. */
+/** Clamps a page size to 1 to 1,000. */
 export function pageLimit(limit: number): number {
   return Math.min(1000, Math.max(1, Math.floor(limit)));
 }
 
-/** The longest text that is a key as it is; longer ones are hashed (Postgres and `@keyv/postgres` have limits). */
+/** Maximum length of an unhashed key. Postgres and `@keyv/postgres` limit the length. */
 const MAX_PLAIN = 200;
 const PLAIN = /^[\w.:@+/|=-]*$/;
-/** NUL ends a text in SQLite and is refused by Postgres; half a surrogate pair has no UTF-8; `~` marks a hash. */
+/** NUL ends a text in SQLite, and Postgres rejects it. A lone surrogate has no UTF-8 form. `~` marks a hash. */
 const UNSAFE = /^~|\0|\p{Surrogate}/u;
 
 /**
- * A text of any length and content as a key that every database compares exactly: the text itself when it is short and
- * well-formed, else `~` and its SHA-256.
+ * Converts any text to a key that every database compares exactly. Short well-formed texts are their own key; others
+ * become `~` and their SHA-256.
  */
 export function storeKey(text: string): string {
   if (text.length <= MAX_PLAIN && (PLAIN.test(text) || !UNSAFE.test(text))) return text;
   return `~${digest(text)}`;
 }
 
-/** The SHA-256 of a text in base64url (43 characters). UTF-16, so that no two texts meet in one replacement character. */
+/**
+ * SHA-256 of a text in base64url (43 characters). Hashes UTF-16: in UTF-8, lone surrogates would become the same
+ * replacement character.
+ */
 export function digest(text: string): string {
   return createHash('sha256').update(Buffer.from(text, 'utf16le')).digest('base64url');
 }

@@ -4,17 +4,20 @@ import { checkNamespace } from './check.ts';
 import { misuse, unreadable } from './failure.ts';
 import { type FailureWatcher, timeDocuments } from './timed.ts';
 
-/** A backend of one namespace: what Keyv calls a storage adapter, or a Map. */
+/** Backend of one namespace: a Keyv storage adapter or a Map. */
 export type Adapter = KeyvStoreAdapter | Map<string, string>;
 
-/** Keyv's own serialisation (JSON that also keeps Buffers), taken from an instance: it is not exported. */
+/** Keyv's serialization (JSON with support for Buffers). Keyv does not export it, so an instance provides it. */
 const { serialize, deserialize } = new Keyv();
 
 /**
- * Makes the `keyv` method of a store: one Keyv and one adapter of its own per namespace (a shared adapter mixes
- * namespaces up), errors thrown (Keyv's default reports an outage as "no such key"), keys passed as they are (its
- * prefixing maps `a` and `ns:a` to one key), and a value that cannot be read refused instead of thrown as a SyntaxError.
- * `observe` is told of the operations, of adapters that do not tell it themselves.
+ * Creates the `keyv` method of a store. It differs from Keyv's defaults:
+ * - Each namespace has its own Keyv and adapter: a shared adapter mixes namespaces.
+ * - Errors are thrown: Keyv reports an outage as "no such key" by default.
+ * - Keys have no prefix: with Keyv's prefixes, `a` and `ns:a` become one key.
+ * - Unreadable values are a store error instead of a SyntaxError.
+ *
+ * Reports operations to `observe` if the adapter does not report them itself.
  */
 export function createDocuments(
   openAdapter: (namespace: string) => Adapter,

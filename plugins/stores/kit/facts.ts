@@ -2,18 +2,21 @@ import type { CallAttempt, CallFacts, CallHook, CostPart, LedgerEntry } from '..
 import { CALL_FIELDS, type CallFieldType, FACT_NAMES, UNKNOWN_FACTS } from '../../policies/kit/index.ts';
 import { digest, entryId } from './check.ts';
 
-/** The longest text that a record keeps whole. */
+/** Maximum length of an unclipped text in a record. */
 const MAX_TEXT = 256;
-/** How much of a longer one is kept before its hash. */
+/** Length of a clipped text before its hash. */
 const CLIPPED = 200;
-/** What no record keeps as it is: NUL and half a surrogate pair. */
+/** Characters that records replace: NUL and lone surrogates. */
 const UNSAFE = /[\0\p{Surrogate}]/u;
 const MAX_TAGS = 20;
 const MAX_UNITS = 32;
 const MAX_ATTEMPTS = 20;
 const MAX_HOOKS = 20;
 
-/** A text as records have it: itself, or its beginning with `~` and the hash of the whole, so that no two texts become one. Twice is as once. */
+/**
+ * Cleans a text for records. Long or unsafe texts become their beginning, `~` and the hash of the whole text, so
+ * different texts stay different. Idempotent.
+ */
 export function factText(text: string): string {
   if (text.length <= MAX_TEXT && !UNSAFE.test(text)) return text;
   return `${text.slice(0, CLIPPED).replace(/[\0\p{Surrogate}]/gu, '\u{fffd}')}~${digest(text)}`;
@@ -21,7 +24,7 @@ export function factText(text: string): string {
 
 type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
 
-/** Facts as records have them: texts bounded, tags sorted and each once, numbers whole and not negative. Twice is as once. */
+/** Cleans facts for records: bounded texts, sorted unique tags, whole numbers of at least 0. Idempotent. */
 export function cleanFacts(facts: CallFacts): CallFacts {
   const clean: Mutable<CallFacts> & Record<string, unknown> = { ...UNKNOWN_FACTS };
   for (let at = 0; at < FACTS.length; at += 1) {
@@ -32,7 +35,7 @@ export function cleanFacts(facts: CallFacts): CallFacts {
   return clean;
 }
 
-/** How a fact of a type is made clean; absent for those that are as they are. */
+/** Cleaner of each fact type. Types without one need no cleaning. */
 const CLEANERS: Readonly<Partial<Record<CallFieldType, (value: never) => unknown>>> = Object.freeze({
   text: (value: unknown) => factText(String(value)),
   texts: (texts: readonly string[]) =>
@@ -49,7 +52,7 @@ const CLEANERS: Readonly<Partial<Record<CallFieldType, (value: never) => unknown
 
 const NO_TEXTS: readonly string[] = Object.freeze([]);
 
-/** All facts, with what makes each clean. */
+/** All facts with their cleaners. */
 const FACTS = Object.freeze(
   FACT_NAMES.map((name) => ({
     name,
@@ -85,40 +88,40 @@ function cleanHook({ plugin, hook, action, ms }: CallHook): CallHook {
   return { plugin: factText(plugin), hook: factText(hook), action, ...(ms !== undefined && { ms: whole(ms) }) };
 }
 
-/** The nearest whole number that a store can count with; 0 for what is none. */
+/** Rounds to a safe integer of at least 0; invalid numbers become 0. */
 function whole(value: unknown): number {
   const rounded = Math.round(Number(value));
   return rounded > 0 ? Math.min(rounded, Number.MAX_SAFE_INTEGER) : 0;
 }
 
-/** The reason that a charge shows in the books: `chat openai/gpt-5`. */
+/** Reason of a charge in the ledger: `chat openai/gpt-5`. */
 export function chargeReason(facts: CallFacts): string {
   const what = `${facts.operation} ${facts.provider}/${facts.model}`;
   if (facts.outcome === EXPIRED) return `${what} (not settled in time: charged at its estimate)`;
   return facts.priced ? what : `${what} (its cost is not known)`;
 }
 
-/** The reason that a correction of the sweeper's charge shows in the books. */
+/** Reason of a correction to the sweeper's charge in the ledger. */
 export function correctionReason({ operation, provider, model }: CallFacts): string {
   return `${operation} ${provider}/${model} (settled late: corrected)`;
 }
 
-/** The outcome of a reservation that the sweeper settled. */
+/** Outcome of a reservation that the sweeper settled. */
 const EXPIRED = 'expired';
 
-/** The facts that the sweeper settles a reservation with: nothing is known but what was planned. */
+/** Facts of a settlement by the sweeper. Only the planned facts are known. */
 export function expiredFacts(facts: CallFacts): CallFacts {
   return { ...facts, outcome: EXPIRED, estimated: true };
 }
 
-/** Facts of a reservation as JSON for {@link readFacts}, without those that nothing is known of yet. */
+/** Packs the facts of a reservation as JSON for {@link readFacts}; omits unknown facts. */
 export function packPlanned(facts: CallFacts): string {
   return JSON.stringify(plannedFacts(facts));
 }
 
-/** Facts of a reservation; undefined where nothing is known yet. */
+/** Returns the facts of a reservation; unknown facts are undefined. */
 export function plannedFacts(facts: CallFacts): object {
-  // A copy of one shape: JSON leaves out what is undefined.
+  // A copy of one shape: JSON omits undefined values.
   const packed: Record<string, unknown> = { ...facts };
   if (facts.tags.length === 0) packed['tags'] = undefined;
   if (facts.attempts.length === 0) packed['attempts'] = undefined;
@@ -129,15 +132,15 @@ export function plannedFacts(facts: CallFacts): object {
   return packed;
 }
 
-/** Facts that a call has whether or not they are known, and that are no lists. */
+/** Required facts, apart from lists. They have a default while unknown. */
 const PLAIN_FACTS = Object.freeze([
   ...(['requestId', 'userId', 'key', 'operation', 'provider', 'model'] as const),
   ...(['stream', 'outcome', 'durationMs', 'estimated', 'priced'] as const),
 ]);
 
 /**
- * The facts that a reservation was stored with, also by a version that knew fewer of them. Never throws: a reservation whose facts
- * cannot be read is still money, and must not keep the sweeper from those after it.
+ * Reads the facts of a stored reservation, including those of versions with fewer facts. Never throws: a reservation
+ * with unreadable facts still holds money, and must not block the sweeper.
  */
 export function readFacts(text: unknown): CallFacts {
   try {
@@ -156,10 +159,10 @@ function isLike(value: unknown, sample: unknown): boolean {
   return typeof value === typeof sample && value !== null && !Array.isArray(value);
 }
 
-/** A row as a database's driver gives it. */
+/** Row as the database driver returns it. */
 type Row = Readonly<Record<string, unknown>>;
 
-/** An entry of the books out of a row; `toNumber` reads the driver's form of a whole number. */
+/** Converts a row to a ledger entry. `toNumber` reads whole numbers as the driver returns them. */
 export function readEntryRow(account: string, row: Row, toNumber: (value: unknown) => number): LedgerEntry {
   return {
     id: entryId(toNumber(row['n'])),

@@ -1,49 +1,55 @@
 import { GatewayError, isGatewayError } from '../../../contract/index.ts';
 
-/** When a caller may try again after a store failure. */
+/** Delay for callers before they retry after a store failure. */
 const RETRY_AFTER_MS = 1000;
 
-/** `store_unavailable` with one sentence of `why` (no host, path or secret: it reaches the caller) and the cause for the log. */
+/**
+ * Creates `store_unavailable`. `why` is one sentence without host, path or secret, because it reaches the caller. The
+ * cause is for the log.
+ */
 export function storeUnavailable(why: string, cause?: unknown): GatewayError {
-  const message = `${why} Nothing was decided; try again shortly.`;
+  const message = `${why} No decision was made. Try again shortly.`;
   return new GatewayError('store_unavailable', message, { retryAfterMs: RETRY_AFTER_MS, cause });
 }
 
-/** `store_unavailable` of a store that refuses this gateway until the operator changes something, which `message` says. */
+/**
+ * Creates `store_unavailable` for a store that rejects this gateway until the operator acts. `message` says what to
+ * change.
+ */
 export function storeRefused(message: string, cause?: unknown): GatewayError {
   return new GatewayError('store_unavailable', message, { retryAfterMs: RETRY_AFTER_MS, cause });
 }
 
-/** What every operation of a closed store rejects with. */
+/** Error of every operation after the store is closed. */
 export function storeClosed(): GatewayError {
   return storeUnavailable('The store is closed: the gateway is stopping.');
 }
 
-/** A stored value that is not what this gateway writes: denied, never taken for absent. */
+/** Error for an unexpected stored value. The operation fails; the value never counts as absent. */
 export function unreadable(what: string, cause?: unknown): GatewayError {
-  return storeUnavailable(`The store holds a ${what} that cannot be read.`, cause);
+  return storeUnavailable(`The store contains a ${what} that cannot be read.`, cause);
 }
 
-/** An error in the program that calls the store, such as an amount that is not whole. */
+/** Programming error of the store's caller, such as an amount that is not whole. */
 export function misuse(message: string): GatewayError {
   return new GatewayError('internal_error', message);
 }
 
-/** Passes {@link GatewayError}s on and makes anything else `store_unavailable`. */
+/** Returns {@link GatewayError}s unchanged and wraps others in `store_unavailable`. */
 export function asUnavailable(why: string, thrown: unknown): GatewayError {
   return isGatewayError(thrown) ? thrown : storeUnavailable(why, thrown);
 }
 
-/** The words of one kind of store for another schema version. */
+/** Terms of one store kind in messages about another schema version. */
 interface SchemaWords {
   readonly kind: string;
-  /** What holds one store: `folder`, `database`. */
+  /** Container of one store: `folder`, `database`. */
   readonly place: string;
-  /** What the operator sets to leave that store alone: `set store to a new folder`. */
+  /** Setting that leaves the old store unchanged: `set store to a new folder`. */
   readonly remedy: string;
 }
 
-/** Why a store with the schema version `found` is refused by a gateway that knows `known`; undefined when it is that one. */
+/** Explains why a gateway with schema `known` rejects a store with schema `found`; undefined if they are equal. */
 export function explainSchemaVersion(words: SchemaWords, found: number, known: number): string | undefined {
   if (found === known) return undefined;
   const { kind, place, remedy } = words;

@@ -2,34 +2,36 @@ import { type GatewayError, isGatewayError, type Log } from '../../../contract/i
 import { asUnavailable, storeClosed, storeRefused, storeUnavailable } from './failure.ts';
 
 export interface GuardOptions {
-  /** The store's kind, for messages. */
+  /** Store kind, for messages. */
   readonly kind: string;
-  /** The longest an operation may take. */
+  /** Maximum duration of an operation. */
   readonly timeoutMs: number;
   /**
-   * Connects and waits for a first response, within a bound of its own; rejects with why the store is away, with a
-   * `GatewayError` when the store is there and refuses this gateway: callers are told so.
+   * Connects and waits for a first response, with its own time limit. Rejects with the reason; a `GatewayError` means
+   * that the server rejects this gateway, and callers get that error.
    */
   probe(): Promise<void>;
-  /** Whether an error means that the server is away, and not that it refused this one operation. */
+  /** Distinguishes an outage of the server from an error of this operation. */
   isOutage(error: unknown): boolean;
-  /** What an error says of the server, for callers and `/readyz`; undefined for one that says no more than that it failed. */
+  /** Explains an error for callers and `/readyz`; undefined if the error has no details. */
   explain?(error: unknown): string | undefined;
   readonly log?: Log | undefined;
 }
 
-/** The circuit breaker in front of a store's server. */
+/** Circuit breaker for the server of a store. */
 export interface Guard {
-  /** Probes for the first time; resolves with why the server is away, or undefined when it is there. Never rejects. */
+  /**
+   * Runs the first probe. Resolves with the reason if the server is unavailable, else with undefined. Never rejects.
+   */
   start(): Promise<unknown>;
   /**
-   * Runs an operation within its bound, or refuses it at once while the server is away. While a broken connection is replaced, it waits
-   * for that. One that is repeatable runs once more when its connection breaks.
+   * Runs an operation within its time limit; rejects at once while the server is unavailable. Waits while a broken
+   * connection is replaced. A repeatable operation runs once more if its connection breaks.
    */
   run<T>(operation: () => Promise<T>, isRepeatable?: boolean): Promise<T>;
-  /** Resolves with whether a broken connection was the reason of an error of `run`, and has been replaced in time. */
+  /** Resolves with true if a broken connection caused an error of `run` and was replaced in time. */
   reconnected(error: unknown): Promise<boolean>;
-  /** Refuses everything until a probe succeeds. */
+  /** Rejects all operations until a probe succeeds. */
   trip(cause: unknown): void;
   close(): void;
 }
@@ -38,8 +40,8 @@ const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1000;
 
 /**
- * Makes a guard: an operation without a response in time is rejected and the breaker opens, so that nothing
- * piles up behind a server that hangs; then only probes go out, at growing intervals up to a second, until one succeeds.
+ * Creates a guard. An operation without a timely response is rejected and opens the breaker, so no requests queue up
+ * for a hanging server. Then only probes run, at growing intervals up to one second, until one succeeds.
  */
 export function createGuard(options: GuardOptions): Guard {
   return new Breaker(options);
@@ -50,9 +52,12 @@ class Breaker implements Guard {
   #state: 'away' | 'here' | 'closed' = 'away';
   #timer: NodeJS.Timeout | undefined;
   #isProbing = false;
-  /** Number of probes that succeeded: an operation that began before the last one says nothing of the connection that is there now. */
+  /**
+   * Number of successful probes. The result of an operation that began before the last one does not concern the current
+   * connection.
+   */
   #connections = 0;
-  /** Whether a connection that broke was replaced, by the first probe after it. */
+  /** Resolves with true if the first probe after a break replaced the connection. */
   #reconnection: Promise<boolean> = Promise.resolve(false);
   #isStarted = false;
   #refusal: GatewayError | undefined;
@@ -86,7 +91,7 @@ class Breaker implements Guard {
     if (this.#state === 'closed') throw storeClosed();
     if (this.#state === 'away') {
       throw this.#refusal === undefined
-        ? storeUnavailable(`The ${kind} store does not answer.`)
+        ? storeUnavailable(`The ${kind} store does not respond.`)
         : storeRefused(this.#refusal.message, this.#refusal);
     }
     const connection = this.#connections;
@@ -95,12 +100,12 @@ class Breaker implements Guard {
     } catch (error) {
       const isCurrent = connection === this.#connections;
       if (error instanceof NoResponse) {
-        const late = storeUnavailable(`The ${kind} store did not answer in time.`);
+        const late = storeUnavailable(`The ${kind} store did not respond in time.`);
         if (isCurrent) void this.#open(late);
         throw late;
       }
       if (isCurrent && isOutage(error)) this.trip(error);
-      throw asUnavailable(explain?.(error) ?? `The ${kind} store refused or broke off the operation.`, error);
+      throw asUnavailable(explain?.(error) ?? `The ${kind} store rejected or interrupted the operation.`, error);
     }
   }
 
@@ -116,13 +121,19 @@ class Breaker implements Guard {
     this.#reconnection = within(this.#options.timeoutMs, probed).then(isHere, isHere);
   }
 
-  /** Refuses operations until a probe succeeds; returns the first probe, undefined where the server is away already. */
+  /**
+   * Rejects operations until a probe succeeds. Returns the first probe, or undefined if the server was unavailable
+   * already.
+   */
   #open(cause: unknown): Promise<unknown> | undefined {
     const { kind, log } = this.#options;
     if (this.#state !== 'here') return undefined;
     this.#state = 'away';
     this.#reconnection = Promise.resolve(false);
-    log?.error({ store: kind, err: cause }, 'the store is away: everything that needs it is refused until it answers');
+    log?.error(
+      { store: kind, err: cause },
+      'the store does not respond; requests that need it are rejected until it does',
+    );
     return this.#isProbing ? undefined : this.#probe(FIRST_PAUSE_MS);
   }
 
@@ -144,7 +155,7 @@ class Breaker implements Guard {
     if (failure === undefined) {
       this.#state = 'here';
       this.#connections += 1;
-      log?.info({ store: kind }, 'the store answers');
+      log?.info({ store: kind }, 'the store responds again');
     } else {
       this.#timer = setTimeout(() => void this.#probe(Math.min(pauseMs * 2, LONGEST_PAUSE_MS)), pauseMs);
       this.#timer.unref();
@@ -152,11 +163,11 @@ class Breaker implements Guard {
     return failure;
   }
 
-  /** The first probe's goes to the caller of `start`, and not into the log. */
+  /** The caller of `start` gets the rejection of the first probe, so it is not logged. */
   #noteRefusal(found: GatewayError | undefined): void {
     const { kind, log } = this.#options;
     if (this.#isStarted && found !== undefined && found.message !== this.#refusal?.message)
-      log?.error({ store: kind, err: found }, 'the store refuses this gateway');
+      log?.error({ store: kind, err: found }, 'the store rejects this gateway');
     this.#refusal = found;
   }
 }
@@ -166,8 +177,8 @@ class NoResponse extends Error {
 }
 
 /**
- * Rejects when a promise takes longer than `ms`; what it comes to after that is dropped. Where this process was busy for so long, the
- * response may be there already and only not read: it is read before the time counts as over.
+ * Rejects if a promise takes longer than `ms`; a later result is dropped. If this process was busy, the response may
+ * have arrived unread, so pending input is read before the timeout counts.
  */
 export function within<T>(ms: number, promise: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {

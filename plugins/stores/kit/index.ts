@@ -1,4 +1,7 @@
-/** `tollgate/stores`: what a store is made of whose documents are elsewhere. A kit is a library for plugins, never a plugin itself. @public */
+/**
+ * `tollgate/stores`: builds a store from an adapter for documents. A kit is a library for plugins, never a plugin
+ * itself. @public
+ */
 
 import type { KeyvStoreAdapter } from 'keyv';
 import type { Store, StoreWatcher } from '../../../contract/index.ts';
@@ -9,34 +12,40 @@ import { KEPT_OPTION, withKept } from './kept.ts';
 
 export { KEPT_OPTION };
 
-/** Where the documents of one namespace are kept, as texts. */
+/** Documents of one namespace, as texts. */
 export interface DocumentAdapter {
-  /** The text under a key; undefined when there is none. What cannot be known is a throw, never undefined. */
+  /**
+   * Returns the text of a key, or undefined if there is none. Must throw if the result is unknown, never return
+   * undefined.
+   */
   get(key: string): Promise<string | undefined>;
-  /** Keeps a text under a key, for `ttlMs` when it is given; a text says itself when it ends, so that an adapter need not delete it. */
+  /**
+   * Stores a text under a key, for `ttlMs` if given. The text contains its expiry, so an adapter need not delete it.
+   */
   set(key: string, text: string, ttlMs?: number): Promise<void>;
-  /** Resolves whether there was one. */
+  /** Resolves with true if the key existed. */
   delete(key: string): Promise<boolean>;
 }
 
-/** What {@link openDocumentStore} is given. */
+/** Options of {@link openDocumentStore}. */
 export interface DocumentStoreOptions {
-  /** A word for logs and `/readyz`; never an address. */
+  /** Store kind for logs and `/readyz`; never an address. */
   readonly kind: string;
-  /** Opens a namespace; once for each name. */
+  /** Opens a namespace. Called once per name. */
   readonly documents: (namespace: string) => DocumentAdapter;
-  /** Resolves when the documents can be read and written. */
+  /** Resolves if documents can be read and written. */
   readonly health?: () => Promise<void>;
-  /** Called once, at the end. */
+  /** Called once, at shutdown. */
   readonly close?: () => Promise<void>;
-  /** The option {@link KEPT_OPTION}, as it was configured. */
+  /** Configured value of the option {@link KEPT_OPTION}. */
   readonly keepPerAccount?: string | number;
   readonly observe?: StoreWatcher | undefined;
 }
 
 /**
- * A store whose documents are in any place that can get, set and delete texts. Balances, limits and lists are in this process's memory,
- * for they must be atomic: one process, and they are gone after a restart. A store that keeps them writes the whole of `Store`.
+ * Opens a store whose documents are in any backend that can get, set and delete texts. Balances, limits and lists must
+ * be atomic, so they are in this process's memory: they need a single process, and a restart loses them. A store that
+ * persists them implements `Store` itself.
  */
 export function openDocumentStore(options: DocumentStoreOptions): Store {
   const { kind, documents, health, close, keepPerAccount, observe } = options;
@@ -59,7 +68,7 @@ export function openDocumentStore(options: DocumentStoreOptions): Store {
   };
 }
 
-/** An adapter as Keyv calls it, which refuses what comes after the end. */
+/** Wraps an adapter for Keyv; it rejects operations after the store is closed. */
 function guardClosed(inner: DocumentAdapter, namespace: string, isClosed: () => boolean): KeyvStoreAdapter {
   const run = async <T>(operation: () => Promise<T>): Promise<T> => {
     if (isClosed()) throw storeClosed();

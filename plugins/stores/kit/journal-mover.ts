@@ -18,7 +18,7 @@ const READ_MS = 10_000;
 export interface JournalMove {
   /** `more`: rows are left. `busy`: another process moves rows. `done`: no rows are left. */
   readonly state: 'more' | 'busy' | 'done';
-  /** Rows that could not be read, and were set aside. */
+  /** Unreadable rows that were set aside. */
   readonly damaged: number;
 }
 
@@ -45,7 +45,7 @@ export class JournalMover {
   constructor(rows: JournalRows, log: Log | undefined) {
     this.#rows = rows;
     this.#log = log;
-    // Rows of a process that was killed.
+    // Moves rows of a process that was killed.
     this.moveLater();
   }
 
@@ -71,7 +71,7 @@ export class JournalMover {
     }
   }
 
-  /** Moves all rows that are there, those of other processes included. */
+  /** Moves all current rows, including those of other processes. */
   async drain(): Promise<void> {
     if (await this.#rows.isEmpty()) return;
     const deadlineMs = performance.now() + READ_MS;
@@ -95,7 +95,7 @@ export class JournalMover {
     return moved;
   }
 
-  /** Rejects when rows of the journal could not be read. */
+  /** Rejects if rows of the journal could not be read. */
   async check(): Promise<void> {
     const count = await this.#rows.countDamaged();
     if (count === 0) return;
@@ -105,11 +105,11 @@ export class JournalMover {
     );
   }
 
-  /** Moves what is left, and stops. */
+  /** Moves the remaining rows, and stops. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
-    // Rows that stay are moved by another process, or at the next start.
+    // Another process or the next start moves remaining rows.
     await this.drain().catch(() => undefined);
   }
 }

@@ -1,42 +1,50 @@
 import type Keyv from 'keyv';
 import { type AccountDocuments, parseSize, type Store } from '../../../contract/index.ts';
 
-/** The option of every store that says how much one account may keep. */
+/** Option of every store: maximum size of the documents of one account. */
 export const KEPT_OPTION = {
   type: ['string', 'integer'],
   format: 'size',
   default: '32mb',
   description:
-    'What one account may keep here in addition to its books (results for idempotency keys, responses, memories of agents, sessions); what was written least recently goes first, sessions last.',
+    'Maximum stored data per account (idempotent results, responses, agent memory, sessions), without the ledger. The oldest data is deleted first, sessions last.',
 } as const;
 
 const DEFAULT_BYTES = parseSize(KEPT_OPTION.default);
-/** What a document takes in addition to its text: its key, its entry, what a database keeps around both. */
+/** Overhead of a document in addition to its text: key, entry, database overhead. */
 const OVERHEAD_BYTES = 512;
-/** The part of what an account may keep that one document may have. */
+/** Maximum share of one document in an account's limit. */
 const DOCUMENT_SHARE = 1 / 4;
-/** The part that an account has even where the store has no room: that something was done is remembered there too. */
+/** Share that an account has even if the store is full, so that completed work is still recorded. */
 const LEAST_SHARE = 1 / 256;
 const MAX_ENTRIES = 20_000;
 const PAGE = 1000;
-/** How many times as much as one account all together may keep, where the store tells less of its room or nothing: 16 GB by default. */
+/**
+ * Default limit of all accounts together, as a multiple of one account's limit: 16 GB by default. Also applies if the
+ * store does not report its room, or reports more.
+ */
 const ALL_ACCOUNTS = 512;
-/** What this process may add for an account before it reads its entries again: by so much each process may be over the bound. */
+/**
+ * Share that this process may add for an account before it reads the entries again. Each process may exceed the limit
+ * by that much.
+ */
 const CHECK_SHARE = 1 / 32;
 const CHECK_ENTRIES = 64;
 const MAX_ACCOUNTS = 10_000;
 const TIME_DIGITS = 9;
-/** Of a count that keeps entries of one millisecond in their order. */
+/** Digits of a counter that keeps the order of entries of the same millisecond. */
 const ORDER_DIGITS = 3;
 let written = 0;
 
 interface KeptDocument {
-  /** Its entry: of two under one key the one that is named here counts. */
+  /** Current entry of the key; a second entry of the same key does not count. */
   readonly entry: string;
   readonly value: unknown;
 }
 
-/** What is known of an account: its bytes when its entries were read, what it may have, and what this process has added since. */
+/**
+ * Known state of an account: bytes at the last read of its entries, its limit, and what this process has added since.
+ */
 interface Known {
   bytes: number;
   bound: number;
@@ -44,15 +52,17 @@ interface Known {
   entries: number;
 }
 
-/** What all accounts together may still add, in bytes; negative where they have too much, undefined where there is no end to it. */
+/**
+ * Returns the bytes that all accounts together may still add. Negative means over the limit; undefined means no limit.
+ */
 type FindRoom = () => Promise<number | undefined>;
 
 type Halves = Pick<Store, 'keyv' | 'sets'>;
 
 /**
- * The documents and sets of a store with what accounts keep in them; `option` is {@link KEPT_OPTION}. Where `findRoom` tells how much room
- * the store has, an account may have half of that and no more: the next one has half of what is left then. So it is with what is left of
- * `mostBytes`, of which counts what this process knows: the accounts that wrote here.
+ * Adds documents of accounts to the documents and sets of a store. `option` is the value of {@link KEPT_OPTION}. If
+ * `findRoom` reports the room of the store, an account may have at most half of it. The next account may have half of
+ * the rest. The same applies to the rest of `mostBytes`, which counts the accounts that this process has written.
  */
 export function withKept(
   halves: Halves,
@@ -75,13 +85,13 @@ export function withKept(
   return { ...halves, kept };
 }
 
-/** The most bytes. */
+/** Limits in bytes. */
 interface Bounds {
   readonly ofAccount: number;
   readonly ofAll: number;
 }
 
-/** Each account has a set of entries, which begin with when they were written. */
+/** Creates the documents of accounts. Each account has a set of entries, which begin with their time of writing. */
 function createKept({ keyv, sets }: Halves, bounds: Bounds, findRoom: FindRoom): AccountDocuments {
   const maxBytes = bounds.ofAccount;
   const documents = (): Keyv<KeptDocument> => keyv<KeptDocument>('kept');
@@ -104,7 +114,7 @@ function createKept({ keyv, sets }: Halves, bounds: Bounds, findRoom: FindRoom):
       return quota.write(account, entry, bytes, async () => {
         const former = await documents().get(key);
         await sets.add(setOf(account), entry);
-        // In one step: who reads meanwhile finds the one or the other.
+        // The document is replaced in one step, so concurrent readers find the old or the new one.
         const isWritten = await documents().set(key, { entry, value }, ttlMs);
         if (former) await sets.remove(setOf(account), former.entry);
         return isWritten;
@@ -130,21 +140,24 @@ function createKept({ keyv, sets }: Halves, bounds: Bounds, findRoom: FindRoom):
   };
 }
 
-/** What each account may have, and what this process is writing for it. */
+/** Limits of accounts, and the entries that this process is writing. */
 function createQuota(documents: () => Keyv<KeptDocument>, sets: Store['sets'], bounds: Bounds, findRoom: FindRoom) {
   const maxBytes = bounds.ofAccount;
   const writing = createWriting();
   const accounts = createAccounts(documents, sets, bounds, writing.of);
-  /** What there was room for when that was asked last. */
+  /** Room at the last query. */
   let room: number | undefined;
   let told: number | undefined;
 
-  /** Finds the room that there is; where this process counts it, what it has not looked at for longest is read anew, for it may be over. */
+  /**
+   * Updates the available room. If this process counts the room, it also reads the account with the oldest count again,
+   * because entries of it may have expired.
+   */
   async function lookForRoom(account: string): Promise<void> {
     const oldest = accounts.oldest();
     if (accounts.left() < 2 * maxBytes && oldest !== undefined && oldest !== account)
       await accounts.read(oldest, accounts.left());
-    // What is not told now is as it was.
+    // A failed query leaves the last value.
     told = await findRoom().catch(() => told);
     room = Math.min(told ?? Number.POSITIVE_INFINITY, accounts.left());
   }
@@ -154,7 +167,7 @@ function createQuota(documents: () => Keyv<KeptDocument>, sets: Store['sets'], b
     return accounts.read(account, room);
   }
 
-  /** Makes room for an entry before it is written, as the store may be full; false where there is none. */
+  /** Makes room for an entry before it is written, because the store may be full. Returns false if there is no room. */
   async function admit(account: string, bytes: number): Promise<boolean> {
     const isSmall = bytes <= maxBytes * LEAST_SHARE;
     const known = accounts.of(account);
@@ -168,7 +181,7 @@ function createQuota(documents: () => Keyv<KeptDocument>, sets: Store['sets'], b
     trim,
     forget: accounts.forget,
     known: accounts.known,
-    /** Writes an entry of so many bytes, where the account and the store have room for it; says whether it did. */
+    /** Writes an entry of `bytes` if the account and the store have room. Returns false if it was not written. */
     async write(account: string, entry: string, bytes: number, work: () => Promise<boolean>): Promise<boolean> {
       writing.begin(account, entry, bytes);
       try {
@@ -182,7 +195,10 @@ function createQuota(documents: () => Keyv<KeptDocument>, sets: Store['sets'], b
   };
 }
 
-/** What this process knows of accounts, by their entries as it read them; `writingOf` has those of an account that it is writing. */
+/**
+ * Known state of accounts, from their entries. `writingOf` returns the entries of an account that this process is
+ * writing.
+ */
 function createAccounts(
   documents: () => Keyv<KeptDocument>,
   sets: Store['sets'],
@@ -196,13 +212,16 @@ function createAccounts(
 
   return {
     of: (account: string) => known.get(account),
-    /** The account that was not looked at for longest. */
+    /** Account with the oldest count. */
     oldest: () => known.keys().next().value,
-    /** What all accounts together may still add, as this process counts it. */
+    /** Bytes that all accounts together may still add, by the counts of this process. */
     left: () => bounds.ofAll - sumOfKnown(),
     forget: (account: string) => known.delete(account),
     known: () => ({ bytes: sumOfKnown(), dropped }),
-    /** Reads the entries of an account, and drops what is over and what is too much beside those that are being written. */
+    /**
+     * Reads the entries of an account. Drops expired entries, and entries over the limit, which also counts those being
+     * written.
+     */
     async read(account: string, room: number | undefined): Promise<Known> {
       const now = Date.now();
       const set = setOf(account);
@@ -223,18 +242,18 @@ function createAccounts(
   };
 }
 
-/** Deletes the document of an entry, unless a newer one is there. */
+/** Deletes the document of an entry, except if a newer one replaced it. */
 async function deleteDocument(documents: Keyv<KeptDocument>, { member, key }: Entry): Promise<boolean> {
   return (await documents.get(key))?.entry === member && (await documents.delete(key));
 }
 
-/** The entries that this process is writing, by account: none of them is dropped, and they count before they are there. */
+/** Entries that this process is writing, by account. They count before they are written, and are never dropped. */
 function createWriting() {
   const accounts = new Map<string, Map<string, number>>();
   const of = (account: string) => accounts.get(account) ?? new Map<string, number>();
   return {
     of,
-    /** Whether all that is being written, for an account and for all, fits into its bound and the room. */
+    /** Checks that all pending writes fit: those of the account into its limit, and all together into the room. */
     fits(account: string, bound: number, room = Number.POSITIVE_INFINITY): boolean {
       const all = [...accounts.values()].map((own) => sumOf(own.values()));
       return sumOf(of(account).values()) <= bound && sumOf(all) <= room;
@@ -247,7 +266,10 @@ function createWriting() {
   };
 }
 
-/** What is left of an account's entries, in bytes, and those that are over or too much: the lasting stay before others, the newest before older ones. */
+/**
+ * Selects the entries to drop: expired ones, and those over the limit. Keeps lasting entries before others, and newer
+ * before older ones.
+ */
 function chooseEntries(entries: Entry[], room: number, now: number) {
   const toDrop: Entry[] = [];
   let bytes = 0;
@@ -263,7 +285,7 @@ function chooseEntries(entries: Entry[], room: number, now: number) {
   return { bytes, toDrop };
 }
 
-/** What an account may have: half of the room that there is, with what it has. */
+/** Limit of an account: half of the available room plus its own bytes. */
 function boundOf(room: number | undefined, own: number, maxBytes: number): number {
   if (room === undefined) return maxBytes;
   return Math.min(maxBytes, Math.max(maxBytes * LEAST_SHARE, (room + own) / 2));
@@ -281,7 +303,7 @@ function remember(known: Map<string, Known>, account: string, found: Known): voi
   if (found.bytes + found.added > 0) known.set(account, found);
 }
 
-/** Notes what an account is about to add, and says whether its entries are to be read first. */
+/** Records an upcoming write of an account. Returns true if its entries must be read first. */
 function isDue(known: Known | undefined, bytes: number): boolean {
   if (!known) return true;
   known.added += bytes;
@@ -293,18 +315,18 @@ function setOf(account: string): string {
   return `kept.${account}`;
 }
 
-/** An entry of an account's set. */
+/** Entry of an account's set. */
 interface Entry {
   readonly member: string;
   readonly bytes: number;
   readonly expiresAt: number;
-  /** Whether it goes after all others. */
+  /** Dropped after all other entries. */
   readonly isLasting: boolean;
   readonly key: string;
 }
 
 const isLasting = (entry: Entry): boolean => entry.isLasting;
-/** Stands behind the time of a lasting entry, where a number is read without it. */
+/** Suffix of a lasting entry's expiry time. `Number.parseInt` ignores it. */
 const LASTING = '!';
 
 function writeEntry(bytes: number, expiresAt: number, key: string, lasting: boolean): string {

@@ -22,21 +22,21 @@ import {
 } from './check.ts';
 import { chargeReason, cleanFacts, correctionReason, expiredFacts } from './facts.ts';
 
-// The algorithm of the ledger, once for all stores that can run it: functions of a few rows that say which rows to write.
+// Ledger algorithm shared by all stores with transactions. Pure functions of a few rows return the rows to write.
 
-/** The rows of one change; keys are those of `storeKey`. */
+/** Rows of one change. Keys are those of `storeKey`. */
 export interface LedgerKeys {
   readonly account: string;
-  /** The account's name as the caller has it. */
+  /** Account name as the caller gave it. */
   readonly name: string;
-  /** What of the account: a request that is charged, or the id of a credit. */
+  /** Kind of the change: a request to charge, or the id of a credit. */
   readonly kind: LedgerEntry['kind'];
   readonly ref: string;
-  /** Undefined means those that the held or swept request names. */
+  /** Undefined means the budgets of the held or swept request. */
   readonly budgets?: readonly string[] | undefined;
 }
 
-/** What is spent of a budget and held in it, over all accounts. */
+/** Spent and held amounts of a budget, over all accounts. */
 export interface BudgetRow extends BudgetState {
   readonly id: string;
   /** Unix milliseconds after which it may be deleted. */
@@ -44,8 +44,8 @@ export interface BudgetRow extends BudgetState {
 }
 
 /**
- * A request that holds its estimate, or one that the sweeper has charged with it: the call of that may still end, which then
- * corrects it.
+ * Request that holds its estimate, or that the sweeper has charged with it. The call of a swept request may still end
+ * and correct the charge.
  */
 export interface OpenRequest {
   readonly state: 'held' | 'swept';
@@ -55,22 +55,22 @@ export interface OpenRequest {
   readonly facts: CallFacts;
   /** Unix milliseconds until which it is held, or may be corrected. */
   readonly until: number;
-  /** The time of its record, when it is swept; 0 while it is held. */
+  /** Time of its record if swept; 0 while held. */
   readonly sweptAt: number;
-  /** When it was reserved: budgets and reports count it there, whenever it ends. */
+  /** Time of the reservation. Budgets and reports count the request at this time, whenever it ends. */
   readonly countedAt: number;
 }
 
-/** A request that was settled or released, or a credit that was given: neither happens twice. */
+/** Settled or released request, or completed credit. Neither happens twice. */
 export interface EndedRequest {
   readonly state: 'ended';
-  /** Unix milliseconds after which it may be forgotten; undefined means never. */
+  /** Unix milliseconds after which it may be deleted; undefined means never. */
   readonly until: number | undefined;
 }
 
 export type RequestRow = OpenRequest | EndedRequest;
 
-/** The rows as they are; undefined where there is none. */
+/** Current rows; undefined if absent. */
 export interface LedgerRows {
   readonly account: AccountBalance | undefined;
   readonly request: RequestRow | undefined;
@@ -78,18 +78,18 @@ export interface LedgerRows {
   readonly budgets: readonly (BudgetRow | undefined)[];
 }
 
-/** The record of a call that has ended, or what it is now where it replaces one. */
+/** Record of an ended call, or its correction. */
 export interface CallRecord {
-  /** Clean. */
+  /** Clean facts. */
   readonly facts: CallFacts;
   readonly cost: number;
   readonly at: number;
   readonly countedAt: number;
-  /** What was recorded before, at the same time. */
+  /** Replaced record, with the same time. */
   readonly before?: { readonly facts: CallFacts; readonly cost: number };
 }
 
-/** What a change returns, and the rows that it writes. */
+/** Result of a change, and the rows to write. */
 export interface LedgerChange<T> {
   readonly result: T;
   readonly account?: AccountBalance;
@@ -99,22 +99,23 @@ export interface LedgerChange<T> {
   readonly record?: CallRecord | undefined;
 }
 
-/** What a store does so that {@link createLedgerChanges} makes a ledger of it. */
+/** Transactions of a store, for {@link createLedgerChanges}. */
 export interface LedgerTables {
   /**
-   * Runs `change` over the rows that the keys name, and writes all that it makes or nothing: no other change comes between its read and
-   * its write. It may run more than once. `now` is the store's time, `operation` its name for the time it took.
+   * Runs `change` over the rows of the keys, and writes all of its rows or none. No other change may run between its
+   * read and its write. `change` may run more than once. `now` is the store's time; `operation` names the duration
+   * metric.
    */
   transact<T>(
     operation: string,
     keys: LedgerKeys,
     change: (rows: LedgerRows, now: number) => LedgerChange<T>,
   ): Promise<T>;
-  /** Some requests whose hold expired before `now`; none when there are no more. */
+  /** Returns some requests whose hold expired before `now`; empty if there are no more. */
   findExpired(now: number): Promise<readonly LedgerKeys[]>;
 }
 
-/** The changes of a ledger, over the rows of a store. */
+/** Creates the changes of a ledger over the rows of a store. */
 export function createLedgerChanges({
   transact,
   findExpired,
@@ -155,17 +156,17 @@ function keysOf(kind: LedgerKeys['kind'], name: string, ref: string, budgets?: r
   return { account: storeKey(name), name, kind, ref: storeKey(ref), budgets };
 }
 
-/** One text for a request or credit; no store key holds a NUL. */
+/** Text key of a request or credit. Store keys contain no NUL. */
 export function requestKey({ account, kind, ref }: Pick<LedgerKeys, 'account' | 'kind' | 'ref'>): string {
   return `${kind}\0${account}\0${ref}`;
 }
 
-/** The sums of an account that was never used. */
+/** Sums of an unused account. */
 export const NEW_ACCOUNT: AccountBalance = Object.freeze({ balance: 0, held: 0, spent: 0, credited: 0, updatedAt: 0 });
 
 const NEW_BUDGET = Object.freeze({ spent: 0, held: 0 });
 
-/** Holds the estimate in the account and in all budgets, or nothing in any of them. */
+/** Holds the estimate in the account and in all budgets, or in none of them. */
 function reserve(rows: LedgerRows, reservation: Reservation, ids: readonly string[]): LedgerChange<ReserveResult> {
   checkReservation(reservation);
   if (rows.request) return { result: { outcome: 'duplicate' } };
@@ -186,7 +187,7 @@ function statesOf(rows: LedgerRows, { budgets = [] }: Reservation): ReserveState
   };
 }
 
-/** Why an amount cannot be held; undefined when it can. */
+/** Returns the reason to reject an amount; undefined if it fits. */
 function findRefusal(
   rows: LedgerRows,
   { floor, budgets = [] }: Reservation,
@@ -207,7 +208,7 @@ function usedOf(budget: BudgetRow | undefined): number {
   return budget ? budget.spent + budget.held : 0;
 }
 
-/** Holds an amount that {@link findRefusal} does not refuse; `told` is the amount of the result. */
+/** Holds an amount that {@link findRefusal} accepted. `told` is the amount of the result. */
 function hold(
   rows: LedgerRows,
   { expiresAt, facts, budgets: limits = [], now }: Reservation,
@@ -229,18 +230,18 @@ function hold(
   };
 }
 
-/** How a request ends. */
+/** End of a request. */
 interface Ending {
-  /** What it is charged; undefined for a release, which leaves no entry. */
+  /** Charge; undefined for a release, which writes no ledger entry. */
   readonly amount: number | undefined;
-  /** Undefined leaves no record. */
+  /** Undefined writes no record. */
   readonly facts: CallFacts | undefined;
-  /** Names of budgets that it is not charged in. */
+  /** Names of budgets that are not charged. */
   readonly uncharged?: readonly string[] | undefined;
   readonly now: number;
 }
 
-/** Ends a held request, or corrects the charge of a swept one; false when it is neither. */
+/** Ends a held request, or corrects the charge of a swept one. The result is false for other requests. */
 function end(rows: LedgerRows, ending: Ending, storeNow: number): LedgerChange<boolean> {
   const { account, request } = rows;
   if (!account || !request || request.state === 'ended') return { result: false };
@@ -267,7 +268,7 @@ function end(rows: LedgerRows, ending: Ending, storeNow: number): LedgerChange<b
   };
 }
 
-/** Charges an expired hold at its estimate, and remembers that so that its end can correct it. */
+/** Charges an expired hold at its estimate, and stores that so that the call can correct it. */
 function sweep(rows: LedgerRows, now: number): LedgerChange<boolean> {
   const { account, request: hold } = rows;
   if (!account || hold?.state !== 'held' || hold.until >= now) return { result: false };
@@ -277,7 +278,7 @@ function sweep(rows: LedgerRows, now: number): LedgerChange<boolean> {
   return { ...made, request: { ...hold, state: 'swept', facts, until, sweptAt: made.record?.at ?? now } };
 }
 
-/** Replaces what the sweeper has charged for a request by what it came to. */
+/** Replaces the sweeper's charge for a request by the actual cost. */
 function correct(
   rows: LedgerRows,
   account: AccountBalance,
@@ -304,7 +305,10 @@ function correct(
   };
 }
 
-/** The budgets of a request that ends: `held` is no longer held, `back` is given back, `cost` is spent but in those that are uncharged. */
+/**
+ * Updates the budgets of an ended request. Subtracts `held` from the held amount and `back` from the spent amount, and
+ * adds `cost` except to uncharged budgets.
+ */
 function spendBudgets(
   { budgets }: LedgerRows,
   uncharged: readonly string[] = [],
@@ -315,7 +319,7 @@ function spendBudgets(
   const free = uncharged.map(storeKey);
   const rows: BudgetRow[] = [];
   for (const budget of budgets) {
-    // Its period is long over, and it is deleted.
+    // Deleted: its period ended long ago.
     if (!budget) continue;
     const { id, until } = budget;
     const spent = budget.spent - back + (free.includes(id) ? 0 : cost);

@@ -17,14 +17,14 @@ import {
 } from './call-rows.ts';
 import { misuse } from './failure.ts';
 
-/** The most intervals of one report. */
+/** Maximum number of intervals of one report. */
 const MAX_INTERVALS = 1000;
-/** The most groups of one report. */
+/** Maximum number of groups of one report. */
 const MAX_ROWS = 50_000;
 
 const KNOWN: ReadonlySet<ReportDimension> = new Set<ReportDimension>([...ROLLUP_DIMENSIONS, 'session']);
 
-/** A part of an interval, and what it is read from: whole hours of the rollup, or records. */
+/** Part of an interval and its source: whole hours of the rollup, or records. */
 export interface ReportSpan {
   readonly interval: number;
   readonly from: number;
@@ -32,22 +32,22 @@ export interface ReportSpan {
   readonly of: 'hours' | 'calls';
 }
 
-/** A report being made: the store reads its spans, in any order, and adds what it finds there. */
+/** Report under construction. The store reads its spans in any order and adds their sums. */
 export interface Report {
-  /** Ascending, apart from each other. */
+  /** Ascending, without overlap. */
   readonly spans: readonly ReportSpan[];
-  /** The filter, as records have their texts. */
+  /** Clean filter, with values as in records. */
   readonly filter: CallFilter;
-  /** Whether groups tell sessions apart. */
+  /** Groups include the session. */
   readonly bySession: boolean;
-  /** Whether the filter means calls with these dimensions, as far as those say. */
+  /** Checks a group's dimensions against the filter, as far as they cover it. */
   takes(dimensions: Dimensions): boolean;
-  /** Adds the sums of a group that {@link Report.takes}; throws `invalid_request` when there are too many groups. */
+  /** Adds the sums of a group that {@link Report.takes}; throws `invalid_request` if there are too many groups. */
   add(interval: number, dimensions: Dimensions, session: string | undefined, sums: Totals): void;
   rows(): readonly ReportRow[];
 }
 
-/** Begins a report. `wholeBefore` is the hour before which records are gone, so that only whole hours are known. */
+/** Creates a report. `wholeBefore` is the hour before which records are deleted, so only whole hours are known. */
 export function createReport(query: ReportQuery, wholeBefore: number): Report {
   checkQuery(query);
   const filter = cleanFilter(query);
@@ -86,18 +86,18 @@ function checkQuery({ edges, by }: ReportQuery): void {
   const isAscending = edges.every((edge, at) => Number.isSafeInteger(edge) && edge > (edges[at - 1] ?? edge - 1));
   if (!isAscending || edges.length < 2) throw misuse('The edges of a report must be ascending whole milliseconds.');
   if (edges.length > MAX_INTERVALS + 1)
-    throw new GatewayError('invalid_request', `A report has at most ${MAX_INTERVALS} intervals: ask for longer ones.`);
+    throw new GatewayError('invalid_request', `A report can have at most ${MAX_INTERVALS} intervals. Use longer ones.`);
   if (new Set(by).size < by.length || !by.every((dimension) => KNOWN.has(dimension)))
     throw misuse('The dimensions of a report must be known, and each named once.');
 }
 
-/** Whether a filter asks for what the rollup does not have. */
+/** Checks for filters that the rollup does not have. */
 function needsRecords({ session, outcome, requestId }: CallFilter): boolean {
   return session !== undefined || outcome !== undefined || requestId !== undefined;
 }
 
 function planSpans(edges: readonly number[], wholeBefore: number, fromRecords: boolean): readonly ReportSpan[] {
-  // Where records are gone, an hour counts in the interval that it begins in.
+  // Without records, an hour counts in the interval that contains its start.
   const moved = fromRecords ? edges : edges.map((edge) => (edge < wholeBefore ? nextHour(edge) : edge));
   return moved.slice(0, -1).flatMap((from, interval) => {
     const to = moved[interval + 1] ?? from;
@@ -114,7 +114,7 @@ function planSpans(edges: readonly number[], wholeBefore: number, fromRecords: b
   });
 }
 
-/** The filters that dimensions answer, and where in {@link ROLLUP_DIMENSIONS} each is. */
+/** Filters on dimensions, with their positions in {@link ROLLUP_DIMENSIONS}. */
 const FILTER_PLACES = Object.freeze({ account: 0, userId: 1, key: 2, operation: 4, provider: 5, model: 6 } as const);
 const TAGS = ROLLUP_DIMENSIONS.indexOf('tags');
 
@@ -156,11 +156,11 @@ function toRow(interval: number, by: readonly ReportDimension[], names: readonly
 function tooManyGroups(): GatewayError {
   return new GatewayError(
     'invalid_request',
-    `This report has more than ${MAX_ROWS} rows: ask for less time, longer intervals or fewer dimensions.`,
+    `This report has more than ${MAX_ROWS} rows. Use a shorter range, longer intervals or fewer dimensions.`,
   );
 }
 
-/** The span that an instant is in; undefined when it is in none of them. `spans` are ascending. */
+/** Returns the span that contains an instant, or undefined. `spans` must be ascending. */
 export function findSpan(spans: readonly ReportSpan[], at: number): ReportSpan | undefined {
   let [low, high] = [0, spans.length];
   while (low < high) {

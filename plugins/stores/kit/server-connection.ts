@@ -2,64 +2,70 @@ import { isGatewayError, type Log, parseDuration } from '../../../contract/index
 import { storeClosed, storeRefused, storeUnavailable } from './failure.ts';
 import { createGuard, type Guard, within } from './guard.ts';
 
-/** What a server says when it is greeted. */
+/** Response of a server to a greeting. */
 interface Greeting {
-  /** The server's clock, in Unix milliseconds. */
+  /** Server clock in Unix milliseconds. */
   readonly timeMs: number;
-  /** The id of the data, made with it: another one means that the data is gone. */
+  /** Id of the data, created with it. A different id means that the data is lost. */
   readonly epoch: string;
 }
 
 const RESTORE = 'restore it, or restart the gateway to go on with an empty one.';
 
-/** What differs between kinds of servers; {@link connectServer} does the rest. */
+/** Differences between server kinds; {@link connectServer} does the rest. */
 export interface ServerDriver<Client> {
   readonly kind: string;
-  /** The longest a greeting may take while connecting. */
+  /** Maximum duration of a greeting during a connection attempt. */
   readonly greetMs: number;
-  /** Makes a client, which need not be connected; `onBreak` is told when it loses its server. */
+  /** Creates a client, which need not be connected. Calls `onBreak` when it loses its server. */
   open(onBreak: (error: unknown) => void): Client;
-  /** Connects a client within a bound of its own. `isFirst` until a server has answered: then the schema is checked or made. */
+  /**
+   * Connects a client within its own time limit. `isFirst` is true until a server has responded; then the schema is
+   * checked or created.
+   */
   prepare(client: Client, isFirst: boolean): Promise<unknown>;
-  /** Asks for the time and the epoch, which is made when `isFirst` and there is none. */
+  /** Requests the time and the epoch. Creates the epoch if `isFirst` and there is none. */
   greet(client: Client, isFirst: boolean): Promise<Greeting>;
-  /** Ends a client that has done its work. */
+  /** Closes an idle client. */
   close(client: Client): Promise<unknown>;
-  /** Ends a client without waiting: its server may never answer. */
+  /** Closes a client without waiting: its server may never respond. */
   destroy(client: Client): void;
-  /** Whether an error means that the server is away, and not that it refused this one operation. */
+  /** Distinguishes an outage of the server from an error of this operation. */
   isOutage(error: unknown): boolean;
-  /** What an error says of the server, for callers and `/readyz`; undefined for one that says no more than that it failed. */
+  /** Explains an error for callers and `/readyz`; undefined if the error has no details. */
   explain?(error: unknown): string | undefined;
-  /** What the operator must change when waiting does not help; undefined for other errors. */
+  /** Change that the operator must make if waiting does not help; undefined for other errors. */
   findRefusal(error: unknown): string | undefined;
-  /** The server's time in the error of an operation that came after its deadline. */
+  /** Returns the server's time from the error of an operation that arrived after its deadline. */
   findLateTime(error: unknown): number | undefined;
 }
 
-/** One client at a time, replaced when it hangs or breaks. */
+/** Single client, replaced when it hangs or breaks. */
 export interface ServerConnection<Client> {
-  /** For operations that may be repeated: one whose connection breaks runs once more. */
+  /** Runs a repeatable operation; it runs once more if its connection breaks. */
   run<T>(operation: (client: Client) => Promise<T>): Promise<T>;
-  /** For operations that change something: the server is to refuse them after `deadline`, a time of its own clock. */
+  /** Runs an operation that changes data. The server must reject it after `deadline`, a time of the server's clock. */
   runInTime<T>(operation: (client: Client, deadline: number) => Promise<T>): Promise<T>;
-  /** Resolves with whether a broken connection was the reason of an error, and has been replaced: what was written is not known. */
+  /**
+   * Resolves with true if a broken connection caused an error and was replaced. Then it is unknown if the write
+   * happened.
+   */
   reconnected(error: unknown): Promise<boolean>;
-  /** The server's time as far as it is known here, in Unix milliseconds. */
+  /** Estimated server time in Unix milliseconds. */
   now(): number;
   health(): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface ServerOptions {
-  /** The longest an operation may take. */
+  /** Maximum duration of an operation. */
   readonly timeoutMs: number;
   readonly log?: Log | undefined;
 }
 
 /**
- * Connects to a server. Resolves also while it is away (everything is refused until it answers); rejects when it refuses
- * this client for good.
+ * Connects to a server. Also resolves while the server is unavailable; operations are then rejected until it responds.
+ * Rejects if the server permanently rejects this client.
  */
 export async function connectServer<Client>(
   driver: ServerDriver<Client>,
@@ -96,7 +102,7 @@ export async function connectServer<Client>(
   await startGuard(guard, kind, log);
 
   const current = (): Client => {
-    if (client === undefined) throw storeUnavailable(`The ${kind} store does not answer.`);
+    if (client === undefined) throw storeUnavailable(`The ${kind} store does not respond.`);
     return client;
   };
   const end = async (): Promise<void> => {
@@ -121,7 +127,7 @@ export async function connectServer<Client>(
   };
 }
 
-/** Opens, prepares and greets a client; one that fails on the way is ended. */
+/** Opens, prepares and greets a client; destroys it on failure. */
 async function openClient<Client>(
   driver: ServerDriver<Client>,
   isFirst: boolean,
@@ -140,7 +146,7 @@ async function openClient<Client>(
   }
 }
 
-/** Notices by the epoch that the data is another one than before, and logs it once. */
+/** Detects by the epoch that the data was replaced, and logs it once. */
 function createDataWatch(kind: string, log: Log | undefined) {
   let first: string | undefined;
   let isLost = false;
@@ -157,48 +163,53 @@ function createDataWatch(kind: string, log: Log | undefined) {
   };
 }
 
-/** Probes the server once; throws when it refuses this client for good. */
+/** Probes the server once; throws if it permanently rejects this client. */
 async function startGuard(guard: Guard, kind: string, log: Log | undefined): Promise<void> {
   const failure = await guard.start();
   if (failure === undefined) return;
   if (!isGatewayError(failure)) {
-    log?.warn({ store: kind, err: failure }, 'the store does not answer yet');
+    log?.warn({ store: kind, err: failure }, 'the store does not respond yet');
     return;
   }
   guard.close();
   throw failure;
 }
 
-/** The option `timeout` of stores on a server. */
+/** Option `timeout` of stores on a server. */
 export const TIMEOUT_OPTION = Object.freeze({
   type: 'string',
   format: 'duration',
-  description: 'The longest an operation may take, 50ms to 1s.',
+  description: 'Timeout of an operation, 50ms to 1s.',
 } as const);
 
-/** A configured `timeout` as `timeoutMs`, within what callers can wait for; nothing when none is set. */
+/**
+ * Returns a configured `timeout` as `timeoutMs`, clamped to what callers can wait for. Returns an empty object by
+ * default.
+ */
 export function readTimeout(timeout: string | undefined): { readonly timeoutMs?: number } {
   return timeout === undefined ? {} : { timeoutMs: Math.min(1000, Math.max(50, parseDuration(timeout))) };
 }
 
-/** A server's clock, seen from here: good for deadlines that the server itself keeps. */
+/** Estimate of a server's clock, for deadlines that the server checks. */
 interface ServerClock {
-  /** Takes note of a time (Unix milliseconds) the server just told. */
+  /** Records a time (Unix milliseconds) that the server just sent. */
   observe(serverMs: number): void;
-  /** Takes note of a time the server told when it found a deadline over that was not: its clock is further ahead. */
+  /**
+   * Records the time of a server that rejected an operation as late although it was not: its clock is further ahead.
+   */
   correct(serverMs: number): void;
-  /** The server's time, at most one round trip behind. */
+  /** Server time, at most one round trip behind. */
   now(): number;
-  /** The server's time at which an operation that begins now is over. */
+  /** Server time at which an operation that begins now times out. */
   deadline(boundMs: number): number;
 }
 
-/** What timers, which may fire a little early, and the rounding of both clocks come to. */
+/** Allowance for early timers and for the rounding of both clocks. */
 const MARGIN_MS = 5;
 
 /**
- * Makes a clock. A time is old by its way to us when it arrives, so the server is at least as far ahead as it says: the
- * deadlines are never too late, and at most one round trip too early.
+ * Creates a clock. A received time is already old, so the server is at least that far ahead. Deadlines are never too
+ * late, and at most one round trip too early.
  */
 export function createServerClock(): ServerClock {
   let aheadMs = 0;
@@ -215,9 +226,9 @@ export function createServerClock(): ServerClock {
 }
 
 /**
- * Sends an operation with a deadline of the server's clock. When the server finds it over although there is time left
- * here (`lateAt` reads the server's time from that error), the clock is corrected and the operation sent once more,
- * within what is left; when there is none, its caller has given up and it must not happen.
+ * Sends an operation with a deadline of the server's clock. If the server rejects it as late although time is left
+ * here, corrects the clock and resends it within the remaining time. `lateAt` reads the server's time from that error.
+ * Without remaining time the caller has given up, so the operation must not happen.
  */
 export async function sendInTime<T>(
   clock: ServerClock,

@@ -1,14 +1,14 @@
 import type { StoreWatcher } from '../../../contract/index.ts';
 
-/** Told what an operation failed with. */
+/** Called with the error of a failed operation. */
 export type FailureWatcher = (operation: string, error: unknown) => void;
 
-/** The methods of a Keyv adapter that are operations. */
+/** Methods of a Keyv adapter that count as operations. */
 const DOCUMENT_OPERATIONS: readonly string[] = Object.freeze(
   'get getMany set setMany delete deleteMany has hasMany clear'.split(' '),
 );
 
-/** Makes the operations of a ledger, of sets or counters tell how long they took and whether they were done. Changes the part itself. */
+/** Reports duration and success of the operations of a ledger, sets or counters. Changes the object itself. */
 export function timeOperations<T extends object>(
   part: T,
   name: string,
@@ -18,7 +18,7 @@ export function timeOperations<T extends object>(
   return observe ? timeMethods(part, Object.keys(part), { name, observe, onFailure }) : part;
 }
 
-/** The same for the adapter of a namespace of documents. */
+/** Reports the operations of a document adapter in the same way. */
 export function timeDocuments<T extends object>(
   adapter: T,
   observe: StoreWatcher | undefined,

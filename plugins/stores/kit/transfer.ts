@@ -15,7 +15,7 @@ import {
   type WrittenRow,
 } from './versioned-ledger.ts';
 
-// The rows of a store in the form that all stores share. Accounts, requests, budgets and keys of documents are store keys.
+// Rows of a store in the form that all stores share. Accounts, requests, budgets and document keys are store keys.
 
 interface DocumentRow {
   readonly is: 'document';
@@ -39,7 +39,7 @@ interface NumberRow {
   readonly value: number;
 }
 
-/** A row of the ledger; those of one account's books come in their order, and before the account. */
+/** Row of the ledger. Entries of one account are in order, and precede its account row. */
 export type LedgerRow =
   | (Omit<LedgerEntry, 'id'> & { readonly is: 'entry'; readonly name: string })
   | (AccountBalance & { readonly is: 'account'; readonly account: string; readonly name: string })
@@ -62,14 +62,14 @@ export type LedgerRow =
 
 export type MovedRow = DocumentRow | MemberRow | NumberRow | LedgerRow;
 
-/** Rows as a store wrote them. */
+/** Types the rows that a store wrote. */
 export function readMoved(rows: readonly TransferRow[]): readonly MovedRow[] {
   return rows as readonly MovedRow[];
 }
 
 const PAGE = 1000;
 
-/** The records of all calls, newest first. */
+/** Reads the records of all calls, newest first. */
 export async function* readCalls(ledger: Pick<Ledger, 'calls'>): AsyncGenerator<LedgerRow> {
   for (let after: string | undefined = ''; after !== undefined; ) {
     const page = await ledger.calls({ limit: PAGE, ...(after !== '' && { after }) });
@@ -79,7 +79,7 @@ export async function* readCalls(ledger: Pick<Ledger, 'calls'>): AsyncGenerator<
   }
 }
 
-/** A row of a ledger with versions; `until` is when it may be deleted. */
+/** Converts a row of a versioned ledger. `until` is the time after which it may be deleted. */
 export function toLedgerRow(id: string, text: string, until: number | undefined): LedgerRow {
   const row = unpack(id, text);
   if ('name' in row) {
@@ -92,11 +92,11 @@ export function toLedgerRow(id: string, text: string, until: number | undefined)
   return { is: 'request', of: of === 'credit' ? of : 'charge', account, ref, request };
 }
 
-/** Makes what adds rows to an empty ledger with versions. */
+/** Returns a function that adds rows to an empty versioned ledger. */
 export function createLedgerWriter(
   commit: (changes: LedgerCommit) => Promise<unknown>,
 ): (rows: readonly MovedRow[]) => Promise<void> {
-  /** The number and the balance of each account's newest entry. */
+  /** Number and balance of each account's newest entry. */
   const books = new Map<string, { readonly n: number; readonly balance: number }>();
   return async (moved) => {
     const rows: WrittenRow[] = [];

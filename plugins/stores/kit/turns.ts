@@ -1,16 +1,16 @@
 import { setImmediate } from 'node:timers/promises';
 
-/** How long a piece of long work keeps the event loop before it gives way. */
+/** Maximum time in milliseconds that a piece of long work blocks the event loop. */
 export const PIECE_MS = 10;
 
 /**
- * Turns of the event loop for work that would keep it: one piece in each turn, whoever asked for it. So five reports at once delay
- * others as little as one does.
+ * Event loop turns for long work: one piece per turn, whoever requested it. Five concurrent reports therefore delay
+ * other work no more than one does.
  */
 export class Turns {
   #last: Promise<unknown> = Promise.resolve();
 
-  /** Resolves in a turn of the loop that no other piece has. */
+  /** Resolves in a loop turn without any other piece. */
   next(): Promise<unknown> {
     this.#last = this.#last.then(() => setImmediate());
     return this.#last;

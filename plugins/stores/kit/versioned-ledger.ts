@@ -15,12 +15,12 @@ import type {
   RequestRow,
 } from './ledger.ts';
 
-// The primitive `transact` for stores on a server: rows with versions, which are compared and written in one round trip.
+// Primitive `transact` for stores on a server. It compares and writes versioned rows in one round trip.
 
-/** A row as the store has it; ids begin with `account:`, `budget:` and `request:`. */
+/** Stored row; ids begin with `account:`, `budget:` and `request:`. */
 export interface StoredRow {
   readonly id: string;
-  /** Another one with each change. */
+  /** Changes with each write. */
   readonly version: string;
   readonly text: string;
 }
@@ -30,75 +30,75 @@ export interface WrittenRow {
   readonly text: string;
   /** Unix milliseconds after which it may be deleted; undefined means never. */
   readonly until: number | undefined;
-  /** Unix milliseconds after which the sweeper asks for it: of a request that is held. */
+  /** Unix milliseconds after which the sweeper may settle it, for a held request. */
   readonly due: number | undefined;
 }
 
 export interface WrittenEntry extends Omit<LedgerEntry, 'id'> {
-  /** Its number in the books of the account; they have no gaps. */
+  /** Entry number in the account; without gaps. */
   readonly n: number;
-  /** The balance of the account with it. */
+  /** Account balance after this entry. */
   readonly balance: number;
-  /** The account as the caller names it; `account` is its store key. */
+  /** Account name as the caller gave it; `account` is its store key. */
   readonly name: string;
 }
 
-/** The record of a call; with `before` it replaces that one, where that is kept. */
+/** Record of a call. With `before`, it replaces that record if it is stored. */
 export interface WrittenRecord extends CallRecord {
-  /** The account's and the call's store keys. */
+  /** Store keys of the account and the call. */
   readonly account: string;
   readonly ref: string;
-  /** The account as the caller names it. */
+  /** Account name as the caller gave it. */
   readonly name: string;
 }
 
-/** What is added to a group of an hour. */
+/** Sums to add to a group of an hour. */
 export interface RollupChange {
   readonly hour: number;
   readonly dimensions: Dimensions;
   readonly sums: Sums;
 }
 
-/** The changes of one transaction. */
+/** Changes of one transaction. */
 export interface LedgerCommit {
-  /** The rows that they were decided by, and the version of each: '' for one that is not there. */
+  /** Rows behind the decision, with their versions; '' if absent. */
   readonly expected: ReadonlyMap<string, string>;
-  /** The version that the written rows get. */
+  /** Version of the written rows. */
   readonly version: string;
   readonly rows: readonly WrittenRow[];
   readonly entries: readonly WrittenEntry[];
   readonly records: readonly WrittenRecord[];
   readonly rollup: readonly RollupChange[];
   /**
-   * Id of this ledger, set when others came before it often. Where the changes do not fit again, nobody else writes for {@link TURN_MS}
-   * or until this ledger did, so that its next attempt fits.
+   * Id of this ledger, set after several conflicts with other ledgers. If the changes conflict again, other ledgers
+   * wait for {@link TURN_MS} or until this ledger has written, so its next attempt fits.
    */
   readonly turn?: string | undefined;
 }
 
-/** How long a ledger that others came before often may keep them waiting. */
+/** Maximum time in milliseconds that a ledger with several conflicts may make others wait. */
 export const TURN_MS = 100;
 
-/** What a store does so that {@link createVersionedLedger} makes a `transact` of it. */
+/** Storage functions for {@link createVersionedLedger}. */
 export interface VersionedRows {
-  /** A word for messages. */
+  /** Store kind, for messages. */
   readonly kind: string;
-  /** The longest a change may take, with all that it waits for. */
+  /** Maximum duration of a change, waiting included. */
   readonly timeoutMs: number;
-  /** The store's time, in Unix milliseconds. */
+  /** Store time in Unix milliseconds. */
   now(): number;
-  /** Resolves with whether a broken connection was the reason of an error, and has been replaced. */
+  /** Resolves with true if a broken connection caused an error and was replaced. */
   reconnected(error: unknown): Promise<boolean>;
-  /** The rows that are there, as of one moment. */
+  /** Reads the existing rows in one snapshot. */
   read(ids: readonly string[]): Promise<readonly StoredRow[]>;
   /**
-   * Writes all of it while every row is of the expected version, and resolves with undefined. Otherwise it writes nothing and resolves
-   * with the expected rows as they are now.
+   * Writes all changes if every row has the expected version, and resolves with undefined. Otherwise writes nothing and
+   * resolves with the current rows.
    */
   commit(changes: LedgerCommit): Promise<readonly StoredRow[] | undefined>;
 }
 
-/** An account, with the number of its newest entry. */
+/** Account with the number of its newest entry. */
 interface AccountLine extends AccountBalance {
   readonly name: string;
   readonly lastEntry: number;
@@ -106,13 +106,13 @@ interface AccountLine extends AccountBalance {
 
 type Row = AccountLine | BudgetRow | RequestRow;
 
-/** A row that this process knows; '' and undefined for one that is not there. */
+/** Cached row; the version is '' and the row undefined if it is absent. */
 interface Known {
   readonly version: string;
   readonly row: Row | Error | undefined;
 }
 
-/** The rows of a change. */
+/** Row ids of a change. */
 interface Place {
   readonly keys: LedgerKeys;
   readonly accountId: string;
@@ -120,31 +120,31 @@ interface Place {
 }
 
 interface Job extends Place {
-  /** Runs the change on a draft; returns what resolves its promise, for after the commit. */
+  /** Runs the change on a draft; returns a function that resolves its promise after the commit. */
   readonly run: (draft: Draft, now: number) => () => void;
   readonly reject: (error: unknown) => void;
   readonly since: number;
-  /** Whether the change threw, and is asked once more with rows that were read for it. */
+  /** The change threw, and runs once more with freshly read rows. */
   isDoubtful: boolean;
 }
 
-/** How many changes one transaction has at most. */
+/** Maximum number of changes in one transaction. */
 const MAX_BATCH = 200;
-/** How many may wait; more are refused. */
+/** Maximum number of waiting changes; further ones are rejected. */
 const MAX_QUEUED = 10_000;
-/** How many rows are remembered. */
+/** Maximum number of cached rows. */
 const MAX_KNOWN = 20_000;
-/** How many attempts others come before until a ledger asks for its turn. */
+/** Number of conflicts before a ledger requests its turn. */
 const TURN_AFTER = 3;
-/** The longest pause before changes that others came before are tried again. */
+/** Maximum pause in milliseconds before conflicting changes are retried. */
 const LONGEST_PAUSE_MS = 2;
 const NOT_THERE: Known = Object.freeze({ version: '', row: undefined });
 
 /**
- * Makes `transact` for rows with versions. The changes of this process that wait at the same time are one transaction, one after the
- * other on a draft, so that a hot account is no queue of round trips. Rows that this process wrote are remembered: where no other
- * process has changed them, a transaction is one round trip. Where one has, nothing is written, and all is decided again by the rows as
- * they are, until there is no time left.
+ * Creates `transact` for versioned rows. Concurrent changes of this process run one after the other on a draft and form
+ * one transaction. This avoids a queue of round trips for a busy account. Rows written by this process are cached, so
+ * without changes by other processes a transaction takes one round trip. After a conflict nothing is written, and all
+ * changes are decided again with the current rows, within the time limit.
  */
 export function createVersionedLedger(store: VersionedRows): LedgerTables['transact'] {
   const known = new Map<string, Known>();
@@ -159,7 +159,7 @@ export function createVersionedLedger(store: VersionedRows): LedgerTables['trans
       try {
         await settle(parts, jobs);
       } catch (error) {
-        // Whether it was written is not known.
+        // It is unknown if the changes were written.
         forget(known, jobs);
         for (const { reject } of jobs) reject(error);
       }
@@ -170,7 +170,7 @@ export function createVersionedLedger(store: VersionedRows): LedgerTables['trans
   return (_operation, keys, change) =>
     new Promise((resolve, reject) => {
       if (queue.length >= MAX_QUEUED) {
-        reject(storeUnavailable(`The ${store.kind} store cannot keep up: too many changes wait.`));
+        reject(storeUnavailable(`The ${store.kind} store is overloaded: too many changes are queued.`));
         return;
       }
       const place = { keys, accountId: accountRowId(keys.account), requestId: requestRowId(keys) };
@@ -182,7 +182,7 @@ export function createVersionedLedger(store: VersionedRows): LedgerTables['trans
       queue.push({ ...place, run, reject, since: performance.now(), isDoubtful: false });
       if (isBusy) return;
       isBusy = true;
-      // All that this turn asks for.
+      // Collects all changes of this turn.
       setImmediate(() => void work());
     });
 }
@@ -191,23 +191,23 @@ function forget(known: Map<string, Known>, jobs: readonly Job[]): void {
   for (const id of jobs.flatMap((job) => idsOf(known, job))) known.delete(id);
 }
 
-/** What the transactions of a ledger share. */
+/** Shared state of a ledger's transactions. */
 interface Parts {
   readonly store: VersionedRows;
   readonly known: Map<string, Known>;
-  /** Another one for each ledger of each process. */
+  /** Unique per ledger and process. */
   readonly id: string;
 }
 
-/** A commit whose connection broke: it may have been written, or may be in a moment. */
+/** Commit whose connection broke. It may have been written, or may still be. */
 interface LostCommit {
   readonly version: string;
   readonly resolvers: readonly (() => void)[];
 }
 
 /**
- * Settles all jobs in one transaction, tried as often as there is time, and once more when the connection broke: the versions of the
- * rows say whether it was written. Rejects when the store does not take it.
+ * Settles all jobs in one transaction. Retries conflicts until the time limit, and once more if the connection broke;
+ * row versions then show if the commit was written. Rejects if the store rejects the commit.
  */
 async function settle(parts: Parts, all: readonly Job[]): Promise<void> {
   const { store, known, id } = parts;
@@ -230,7 +230,7 @@ async function settle(parts: Parts, all: readonly Job[]): Promise<void> {
         resolvers.push(job.run(draft, now));
         return true;
       } catch (error) {
-        // What it was decided by may no longer be so.
+        // The rows behind this error may be outdated.
         if (job.isDoubtful) job.reject(error);
         else doubtful.push(job);
         return false;
@@ -259,7 +259,7 @@ async function settle(parts: Parts, all: readonly Job[]): Promise<void> {
   await settle(parts, doubtful);
 }
 
-/** Whether a commit was written: each change that writes anything writes its request. */
+/** Checks if a commit was written: each change with writes writes its request. */
 function isWritten(known: ReadonlyMap<string, Known>, { version }: LostCommit, jobs: readonly Job[]): boolean {
   return jobs.some(({ requestId }) => known.get(requestId)?.version === version);
 }
@@ -274,8 +274,8 @@ function refuseLate({ kind, timeoutMs }: VersionedRows, jobs: readonly Job[]): r
 }
 
 /**
- * Reads the rows that are not known: the budgets of a request are known when it is. A reservation or a credit is almost always the first
- * of its id; with `doesPresume` its request is taken for absent.
+ * Reads missing rows. The budgets of a request are known only after the request. A reservation or credit is almost
+ * always the first of its id, so with `doesPresume` its request counts as absent.
  */
 async function load(
   store: VersionedRows,
@@ -308,7 +308,7 @@ function note(known: Map<string, Known>, ids: readonly string[], found: readonly
   }
 }
 
-/** The rows of a change, as far as they are known. */
+/** Ids of the known rows of a change. */
 function idsOf(known: ReadonlyMap<string, Known>, { keys, accountId, requestId }: Place): readonly string[] {
   return [accountId, requestId, ...budgetIdsOf(keys, known.get(requestId)?.row).map(budgetRowId)];
 }
@@ -318,13 +318,13 @@ function budgetIdsOf({ budgets }: LedgerKeys, request: Row | Error | undefined):
   return request && 'state' in request && request.state !== 'ended' ? request.budgets : [];
 }
 
-/** What the changes of a transaction make of the rows, before it is written. */
+/** Uncommitted rows of a transaction. */
 class Draft {
   readonly #known: Map<string, Known>;
   readonly #expected = new Map<string, string>();
   readonly #rows = new Map<string, Row>();
   readonly #entries: WrittenEntry[] = [];
-  /** By request: the newest of each. */
+  /** Newest record of each request. */
   readonly #records = new Map<string, WrittenRecord>();
   readonly #rollup = new Map<string, RollupChange>();
 
@@ -364,11 +364,11 @@ class Draft {
 
   #record(record: WrittenRecord): void {
     const { account, name, ref, facts, cost, countedAt, before } = record;
-    // No store key holds a NUL.
+    // Store keys contain no NUL.
     const key = `${account}\0${ref}`;
     const isNew = this.#records.get(key)?.before === undefined && this.#records.has(key);
     const { before: _, ...fresh } = record;
-    // One that was written in this transaction is not there yet.
+    // A record of this transaction is not stored yet.
     this.#records.set(key, isNew ? fresh : record);
     const own = factText(name);
     if (before) this.#count(countedAt, dimensionsOf(own, before.facts), negated(sumsOf(before.facts, before.cost)));
@@ -377,7 +377,7 @@ class Draft {
 
   #count(at: number, dimensions: Dimensions, sums: Sums): void {
     const hour = hourOf(at);
-    // No text of a record holds a NUL.
+    // Texts of records contain no NUL.
     const key = `${hour}\0${dimensions.join('\0')}`;
     const counted = this.#rollup.get(key)?.sums;
     const total = counted ? counted.map((sum, place) => sum + (sums[place] ?? 0)) : sums;
@@ -395,7 +395,7 @@ class Draft {
     };
   }
 
-  /** Notes what was written. A request that has ended is hardly asked for again. */
+  /** Caches the written rows. Ended requests are rarely read again, so they are dropped. */
   remember(version: string): void {
     for (const [id, row] of this.#rows) {
       if ('state' in row && row.state !== 'held') this.#known.delete(id);
@@ -408,7 +408,9 @@ class Draft {
 const PROCESS = randomBytes(9).toString('base64url');
 let versions = 0;
 
-/** No two changes of any process have the same one, also when the store went back to a copy of before. */
+/**
+ * Returns a version that is unique over all changes of all processes, even after the store was restored from a backup.
+ */
 export function nextVersion(): string {
   versions += 1;
   return `${PROCESS}.${versions.toString(36)}`;
@@ -428,7 +430,7 @@ export function requestRowId({ account, kind, ref }: LedgerKeys): string {
   return `${REQUEST}${JSON.stringify([kind, account, ref])}`;
 }
 
-/** The keys of a request that is held; `nameOf` names an account by its store key. */
+/** Returns the keys of a held request. `nameOf` returns the name of an account by its store key. */
 export function requestKeysOf(id: string, nameOf: (account: string) => string): LedgerKeys {
   const [, account = '', ref = ''] = JSON.parse(id.slice(REQUEST.length)) as readonly string[];
   return { account, name: nameOf(account), kind: 'charge', ref };
@@ -437,14 +439,14 @@ export function requestKeysOf(id: string, nameOf: (account: string) => string): 
 export function pack(id: string, row: Row): WrittenRow {
   if ('name' in row) {
     const { name, lastEntry, updatedAt, ...sums } = row;
-    // Of any text: in JSON, where its key is a hash of it.
+    // If the key is a hash, the name may be any text, so it is stored as JSON.
     const told = accountRowId(name) === id ? undefined : JSON.stringify(name);
     const text = JSON.stringify({ name: told, ...sums, last_entry: lastEntry, updated_at: updatedAt });
     return { id, text, until: undefined, due: undefined };
   }
   if (!('state' in row)) {
     const { spent, held, until } = row;
-    // A late correction of the sweeper's charge still finds it.
+    // Keeps the row for late corrections of the sweeper's charge.
     const last = until === undefined ? undefined : until + CORRECTABLE_MS;
     return { id, text: JSON.stringify({ spent, held, until }), until: last, due: undefined };
   }
@@ -463,7 +465,7 @@ export function pack(id: string, row: Row): WrittenRow {
   return state === 'held' ? { id, text, until: undefined, due: until } : { id, text, until, due: undefined };
 }
 
-/** Reads what {@link pack} wrote. Throws for anything else: that is denied, never taken for absent. */
+/** Reads the output of {@link pack}. Throws for anything else; it never counts as absent. */
 export function unpack(id: string, text: string): Row {
   if (id.startsWith(ACCOUNT)) return readAccountRow({ id, text });
   const row = readObject(text);
@@ -473,7 +475,7 @@ export function unpack(id: string, text: string): Row {
     return { id: id.slice(BUDGET.length), spent, held, until: until === undefined ? undefined : whole(until) };
   }
   const { state, budgets, facts } = row;
-  // How long it is remembered does not matter to any change.
+  // No change depends on its expiry.
   if (state === 'ended') return { state, until: undefined };
   if ((state !== 'held' && state !== 'swept') || !Array.isArray(budgets)) throw unreadable('request');
   return {
@@ -483,7 +485,7 @@ export function unpack(id: string, text: string): Row {
   };
 }
 
-/** The row of an account; throws for one that cannot be read. */
+/** Reads the row of an account; throws if it is unreadable. */
 export function readAccountRow({ id, text }: Pick<StoredRow, 'id' | 'text'>): AccountLine {
   const row = readObject(text);
   const name = row['name'] === undefined ? id.slice(ACCOUNT.length) : parse(row['name']);
@@ -493,7 +495,7 @@ export function readAccountRow({ id, text }: Pick<StoredRow, 'id' | 'text'>): Ac
   };
 }
 
-/** What of budgets is spent and held, in the order asked for; `read` reads their rows. */
+/** Returns spent and held amounts of budgets, in the requested order. `read` reads their rows. */
 export async function readBudgets(
   read: VersionedRows['read'],
   ids: readonly string[],

@@ -4,26 +4,29 @@ import { isGatewayError, type Log, type Store } from '../../../contract/index.ts
 import { asUnavailable } from './failure.ts';
 import type { FailureWatcher } from './timed.ts';
 
-/** The operations that write and that calls need: when one fails, a trial finds out whether the store is why, or one account that many use. */
+/** Writes that calls need. If one fails, a trial shows if the store is the cause, or only a contended account. */
 const WRITES = /^(?:ledger\.(?:reserve|settle|release|credit)|documents\.set|counters\.(?:take|lease))$/;
 
-/** How long a trial proves that the store takes writes, how often one is made at most, and how long what it writes may stay. */
+/**
+ * Time that a successful trial stays valid, minimum interval between trials, and lifetime of the written trial
+ * document.
+ */
 const FRESH_MS = 10_000;
 const RETRY_MS = 1_000;
 const TRIAL_TTL_MS = 60_000;
 
-/** As much as a call writes, so that a disk with room for it has room for a call; random, since stores compress. */
+/** As much as a call writes, so a disk with room for it has room for a call. Random, because stores compress. */
 const TRIAL_BYTES = 3_072;
 const TRIALS_AT_START = 3;
 
-/** What a store is made of that watches its writes. */
+/** Write watch of a store. */
 interface WatchedWrites {
   readonly onFailure: FailureWatcher;
-  /** Adds `begin`, and makes `health` tell of writes too. */
+  /** Adds `begin`, and includes writes in `health`. */
   over(store: Store): Store;
 }
 
-/** Watches what becomes of a store's writes. */
+/** Watches the results of a store's writes. */
 export function watchWrites(log: Log | undefined): WatchedWrites {
   let watch: WriteWatch | undefined;
   return {
@@ -44,14 +47,16 @@ export function watchWrites(log: Log | undefined): WatchedWrites {
   };
 }
 
-/** Whether a store takes writes: by a write of its own, made when one of a call failed, or when none was made for a while. */
+/**
+ * Checks that a store accepts writes. Runs a trial write after a failed write of a call, or when the last trial is old.
+ */
 class WriteWatch {
   readonly #store: Store;
   readonly #log: Log | undefined;
-  /** What the last trial failed with; undefined while they succeed. */
+  /** Error of the last trial; undefined after success. */
   #failure: unknown;
   #triedMs = Number.NEGATIVE_INFINITY;
-  /** Whether a write failed since the last trial began. */
+  /** A write has failed since the last trial began. */
   #isDoubted = false;
   #trial: Promise<void> | undefined;
   #isClosed = false;
@@ -61,10 +66,12 @@ class WriteWatch {
     this.#log = log;
   }
 
-  /** Tries more than once: another process may have kept the store busy. */
+  /** Tries several times: another process may have kept the store busy. */
   async begin(): Promise<void> {
     for (let left = TRIALS_AT_START; await this.#isThere(); left -= 1) {
-      const failure = await this.#write().catch((error: unknown) => asUnavailable('The store takes no writes.', error));
+      const failure = await this.#write().catch((error: unknown) =>
+        asUnavailable('The store does not accept writes.', error),
+      );
       if (failure === undefined) return;
       if (left === 1) throw failure;
       await pause(RETRY_MS);
@@ -78,12 +85,12 @@ class WriteWatch {
     if (this.#trial || this.#isDoubted || !isFresh) await this.#try();
   }
 
-  /** Notes a write of a call that failed: by the store, unless it says that the caller is why. */
+  /** Records a failed write of a call, except for errors that the caller caused. */
   note(error: unknown): void {
     if (isGatewayError(error) && error.code !== 'store_unavailable') return;
     this.#isDoubted = true;
     if (this.#failure !== undefined || performance.now() - this.#triedMs < RETRY_MS) return;
-    // What it finds is told by `check`.
+    // `check` reports the result.
     this.#try().catch(() => undefined);
   }
 
@@ -95,14 +102,14 @@ class WriteWatch {
     return this.#store.health().then(yes, no);
   }
 
-  /** One trial for all who want to know. When it fails, others are made until one succeeds. */
+  /** Runs one trial for all concurrent checks. After a failure, trials repeat until one succeeds. */
   #try(): Promise<void> {
     this.#trial ??= this.#write()
       .catch((error: unknown) => {
-        this.#failure = asUnavailable('The store takes no writes.', error);
+        this.#failure = asUnavailable('The store does not accept writes.', error);
         this.#log?.error(
           { store: this.#store.kind, err: error },
-          'the store took no write: this gateway is not ready until it does',
+          'the store rejects writes; this gateway is not ready until it accepts them',
         );
         void this.#recover();
         throw this.#failure;
@@ -129,7 +136,7 @@ class WriteWatch {
       const isWell = (await this.#isThere()) && (await this.#write().then(yes, no));
       if (!isWell) continue;
       this.#failure = undefined;
-      this.#log?.info({ store: this.#store.kind }, 'the store takes writes');
+      this.#log?.info({ store: this.#store.kind }, 'the store accepts writes again');
       return;
     }
   }

@@ -16,7 +16,7 @@ import {
 import { type FailureWatcher, timeOperations } from '../kit/timed.ts';
 import { createCallRecords } from './records.ts';
 
-/** The atomic half of a store in this process's memory; the `keyv` store uses it beside documents elsewhere. */
+/** Atomic half of a store in this process's memory. The `keyv` store also uses it. */
 export function createMemoryAtomic(
   isClosed: () => boolean,
   observe?: StoreWatcher,
@@ -29,7 +29,7 @@ export function createMemoryAtomic(
   };
 }
 
-/** The same methods, which reject with `store_unavailable` once the store is closed. */
+/** Wraps the methods; they reject with `store_unavailable` after the store is closed. */
 function refuseClosed<T extends object>(half: T, isClosed: () => boolean): T {
   const guarded = Object.entries(half).map(([name, method]) => [
     name,
@@ -72,17 +72,17 @@ function createMemorySets(): Sets {
   };
 }
 
-/** Ascending order of UTF-8 bytes, which is what SQLite, Redis and Postgres (collation "C") sort by. */
+/** Compares by UTF-8 bytes in ascending order, like SQLite, Redis and Postgres (collation "C"). */
 function byBytes(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
-/** How many entries an account keeps; the oldest beyond that become one "carried forward" line. */
+/** Number of entries kept per account; older ones are merged into a "carried forward" entry. */
 const MAX_ENTRIES = 10_000;
-/** How many are carried forward at once. */
+/** Number of entries carried forward at once. */
 const CARRIED = 1000;
 
-/** One account's books in this process. */
+/** Ledger entries and sums of one account in this process. */
 interface Account {
   readonly name: string;
   sums: AccountBalance;
@@ -95,19 +95,19 @@ type Entry = Omit<LedgerEntry, 'account'>;
 
 type Books = ReturnType<typeof createBooks>;
 
-/** The books of this process; requests are by {@link requestKey}. */
+/** Ledger state of this process; requests are by {@link requestKey}. */
 function createBooks() {
   return {
     accounts: new Map<string, Account>(),
     budgets: new Map<string, BudgetRow>(),
     open: new Map<string, OpenRequest & { readonly keys: LedgerKeys }>(),
-    /** The longest ended first; with the credits that were given. */
+    /** Ended requests and completed credits, oldest first. */
     ended: new Map<string, EndedRequest>(),
     records: createCallRecords(),
   };
 }
 
-/** Money in this process's memory: a change runs to its end without giving way to another, which is what makes it atomic. */
+/** Ledger in this process's memory. Changes are synchronous, which makes them atomic. */
 function createMemoryLedger(): Ledger {
   const books = createBooks();
   const { accounts, budgets, open, records } = books;
@@ -180,19 +180,19 @@ function write(
   if (record) records.write(keys.name, keys.ref, record);
 }
 
-/** Forgets what is no longer to be remembered. */
+/** Deletes expired requests and budgets. */
 function purge({ budgets, open, ended }: Books, now: number): void {
   const isOver = ({ until }: { readonly until: number | undefined }): boolean => until !== undefined && until < now;
   for (const [key, request] of open) if (request.state === 'swept' && isOver(request)) open.delete(key);
   for (const [id, budget] of budgets) if (isOver(budget)) budgets.delete(id);
   for (const [key, request] of ended) {
     if (isOver(request)) ended.delete(key);
-    // Those behind it have ended later.
+    // Later requests expire later.
     else if (request.until !== undefined) break;
   }
 }
 
-/** Adds an entry to the books; when there are too many, the oldest ones become one line and are forgotten. */
+/** Appends an entry; merges the oldest ones into one entry if there are too many. */
 function append(account: Account, entry: Omit<Entry, 'id'>, forget: (entry: Entry) => void): void {
   account.lastEntry += 1;
   account.entries.push({ id: entryId(account.lastEntry), ...entry });

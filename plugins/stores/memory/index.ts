@@ -5,10 +5,10 @@ import { storeClosed } from '../kit/failure.ts';
 import { KEPT_OPTION, withKept } from '../kit/kept.ts';
 import { createMemoryAtomic } from './atomic.ts';
 
-/** The part of the heap that may be filled with what is kept for accounts. */
+/** Share of the heap for documents of accounts. */
 const KEPT_SHARE = 1 / 8;
 
-/** Opens a store that lives and ends with this process: for tests and for trying things out. */
+/** Opens a store that ends with this process, for tests and trials. */
 export async function openMemory(observe?: StoreWatcher, keepPerAccount?: string | number): Promise<Store> {
   let closed = false;
   const isClosed = () => closed;
@@ -49,10 +49,13 @@ export default definePlugin({
   },
 });
 
-/** How many documents a namespace may have before the expired ones are looked for. */
+/** Number of documents in a namespace before expired ones are dropped. */
 const FIRST_LOOK = 1000;
 
-/** The Map of one namespace; values are JSON, so that no two callers share an object. Drops what expired whenever it has doubled; Keyv itself drops only what is read. */
+/**
+ * Map of one namespace. Values are JSON, so that callers do not share objects. Drops expired documents whenever its
+ * size has doubled; Keyv drops only those that are read.
+ */
 class DocumentMap extends Map<string, string> {
   readonly #expires = new Map<string, number>();
   readonly #isClosed: () => boolean;
@@ -68,7 +71,7 @@ class DocumentMap extends Map<string, string> {
     return super.get(key);
   }
 
-  /** Keyv passes the time to live as a third argument that Map does not know. */
+  /** Keyv passes the time to live as a third argument, which Map does not have. */
   override set(key: string, value: string, ttlMs?: number): this {
     if (this.#isClosed()) throw storeClosed();
     if (ttlMs === undefined) this.#expires.delete(key);

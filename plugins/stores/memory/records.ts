@@ -15,9 +15,9 @@ import type { CallRecord } from '../kit/ledger.ts';
 import { createReport, findSpan } from '../kit/report.ts';
 import { PIECE_MS, Turns } from '../kit/turns.ts';
 
-/** How many groups of hours are kept apart; beyond that the hours of the oldest days become one. */
+/** Maximum number of hourly groups; beyond it, the hours of the oldest days are merged. */
 const MAX_GROUPS = 100_000;
-/** How many more there may be before the next look, when a look could not make them fewer. */
+/** Number of additional groups before the next attempt, if an attempt could not reduce them. */
 const LOOK_AGAIN = 1000;
 const DAY_MS = 86_400_000;
 
@@ -26,13 +26,13 @@ interface Group {
   sums: Sums;
 }
 
-/** Sums of calls by hour and dimensions. They outlive the records, and come to what was spent. */
+/** Sums of calls by hour and dimensions. They outlive the records, and add up to the total spend. */
 export class Rollup {
   readonly #hours = new Map<number, Map<string, Group>>();
   readonly #maxGroups: number;
   #groups = 0;
   #lookAt: number;
-  /** The days before this are joined: all of a day is in its first hour. */
+  /** Days before this time are merged: the first hour of a day has all of its sums. */
   #daysBefore = 0;
 
   constructor(maxGroups = MAX_GROUPS) {
@@ -48,12 +48,12 @@ export class Rollup {
     return this.#groups;
   }
 
-  /** Adds the sums of one call, or takes them away when they are negative. */
+  /** Adds the sums of one call; negative sums subtract. */
   add(at: number, dimensions: Dimensions, sums: Sums): void {
     const hour = at < this.#daysBefore ? dayOf(at) : hourOf(at);
     const groups = this.#hours.get(hour) ?? new Map<string, Group>();
     this.#hours.set(hour, groups);
-    // No text of a record holds a NUL.
+    // Texts of records contain no NUL.
     const key = dimensions.join('\0');
     const group = groups.get(key);
     if (group) {
@@ -71,7 +71,7 @@ export class Rollup {
     for (const [hour, groups] of this.#hours) for (const group of groups.values()) yield [hour, group];
   }
 
-  /** Joins the hours of the oldest days until there are few enough groups, or today is reached. */
+  /** Merges the hours of the oldest days, until there are few enough groups or only today is left. */
   #joinDays(now: number): void {
     while (this.#groups > this.#maxGroups) {
       const open = [...this.#hours.keys()].filter((hour) => hour >= this.#daysBefore);
@@ -95,16 +95,16 @@ function dayOf(at: number): number {
   return Math.floor(at / DAY_MS) * DAY_MS;
 }
 
-/** How many records are kept; the oldest beyond that go. */
+/** Maximum number of records; the oldest ones beyond it are deleted. */
 const MAX_RECORDS = 50_000;
-/** How many go at once. */
+/** Number of records deleted at once. */
 const FORGOTTEN = 1000;
-/** How many rows of a report are between two looks at the clock. */
+/** Number of report rows between two reads of the clock. */
 const LOOK_AT_CLOCK = 256;
 
-/** The records of calls in this process, and the rollup that outlives them. */
+/** Call records in this process, and the rollup that outlives them. */
 export interface CallRecords {
-  /** Adds the record of a call, or replaces what was recorded of it before; also where that is gone. */
+  /** Adds the record of a call, or replaces its earlier record, even if that was deleted. */
   write(account: string, id: string, record: CallRecord): void;
   calls(query: CallQuery): CallPage;
   report(query: ReportQuery): Promise<readonly ReportRow[]>;
@@ -116,9 +116,9 @@ export function createCallRecords(): CallRecords {
 }
 
 class Records implements CallRecords {
-  /** Oldest first; those of one moment by their tie. */
+  /** Oldest first; rows of the same millisecond by their tie. */
   #rows: CallRow[] = [];
-  /** The same rows in the same order, by {@link indexedBy}. */
+  /** Same rows in the same order, by {@link indexedBy}. */
   readonly #indexes = new Map<string, CallRow[]>();
   readonly #rollup = new Rollup();
   readonly #turns = new Turns();
@@ -166,7 +166,7 @@ class Records implements CallRecords {
     const report = createReport(query, Math.max(this.#wholeBefore, this.#rollup.daysBefore));
     const hours = report.spans.filter(({ of }) => of === 'hours');
     const calls = report.spans.filter(({ of }) => of === 'calls');
-    // Copies, which are quick: a report is of one moment, also while calls come between its pieces.
+    // Copies are cheap. They make the report a snapshot, although calls arrive between its pieces.
     const groups = hours.length > 0 ? [...this.#rollup] : [];
     const rows = calls.length > 0 ? [...this.#rows] : [];
     await this.#inPieces(groups, ([hour, { dimensions, sums }]) => {
@@ -201,7 +201,7 @@ class Records implements CallRecords {
     if (last) this.#wholeBefore = Math.max(this.#wholeBefore, nextHour(last.at + 1));
   }
 
-  /** Drops the oldest rows, which are the oldest of each index too. */
+  /** Drops the oldest rows, which are also the oldest of each index. */
   #drop(count: number): readonly CallRow[] {
     const dropped = this.#rows.splice(0, count);
     const counts = new Map<string, number>();
@@ -218,7 +218,7 @@ class Records implements CallRecords {
     return dropped;
   }
 
-  /** Does something with each, and gives way to other work between. */
+  /** Processes all items, and yields to other work between pieces. */
   async #inPieces<T>(each: readonly T[], work: (one: T) => void): Promise<void> {
     let until = performance.now() + PIECE_MS;
     for (const [at, one] of each.entries()) {
@@ -231,12 +231,12 @@ class Records implements CallRecords {
   }
 }
 
-/** No text of a record holds a NUL. */
+/** Texts of records contain no NUL. */
 function keyOf(name: string, value: string): string {
   return `${name}\0${value}`;
 }
 
-/** How many rows are before this place in the order of time. */
+/** Number of rows before this position in time order. */
 function placeBefore(rows: readonly CallRow[], place: CallCursor): number {
   let [low, high] = [0, rows.length];
   while (low < high) {
@@ -250,12 +250,12 @@ function placeBefore(rows: readonly CallRow[], place: CallCursor): number {
 
 function insert(rows: CallRow[], row: CallRow): void {
   const newest = rows.at(-1);
-  // Almost always the end.
+  // The end, in almost all cases.
   if (!newest || newest.at < row.at) rows.push(row);
   else rows.splice(placeBefore(rows, placeOf(row)), 0, row);
 }
 
-/** Takes the row out that is in this one's place. */
+/** Removes the row at the position of this one. */
 function remove(rows: CallRow[], { id, account, at }: CallRow): CallRow | undefined {
   const tie = tieOf({ id, account });
   const place = placeBefore(rows, { at, tie });

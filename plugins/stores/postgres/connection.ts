@@ -16,15 +16,18 @@ export type Value = string | number | null | readonly (string | number | null)[]
 
 interface ConnectionOptions extends ServerOptions {
   readonly url: string;
-  /** How many connections this process may open. */
+  /** Maximum number of connections of this process. */
   readonly connections: number;
 }
 
-/** A pool of connections that is replaced when the server was away. */
+/** Connection pool that is replaced after an outage. */
 export interface Connection extends Pick<ServerConnection<Pool>, 'reconnected' | 'now' | 'health' | 'close'> {
-  /** Runs a query that only reads; the statement is prepared under its name, once per connection, or each time without one. */
+  /**
+   * Runs a read-only query. With a name, the statement is prepared once per connection; without one, it is prepared
+   * each time.
+   */
   read(name: string, text: string, values: readonly Value[]): Promise<readonly Row[]>;
-  /** Calls a function of the schema that changes something; it does nothing when it arrives after its bound. */
+  /** Calls a function of the schema that changes data. The function does nothing after its deadline. */
   write(name: string, values: readonly Value[]): Promise<Row>;
 }
 
@@ -32,15 +35,16 @@ const GREET = `SELECT extract(epoch FROM clock_timestamp()) * 1000 AS time,
   (SELECT value FROM tollgate.meta WHERE name = 'epoch') AS epoch`;
 
 const CONNECT_MS = 2000;
-/** An arbitrary number: a process that makes the schema waits for this lock. */
+/** Arbitrary lock number. A process that creates the schema waits for this lock. */
 const SCHEMA_LOCK = 7_070_655_083;
 
-/** SQLSTATEs at connecting that stay until somebody changes the configuration: user, password, database, rights. */
+/** SQLSTATEs of connection errors that need a configuration change: user, password, database, privileges. */
 const FATAL: ReadonlySet<string> = new Set(['28000', '28P01', '3D000', '42501', '3F000']);
 
 /**
- * Connects to Postgres and makes the schema. Resolves also while the server is away (everything is refused
- * until it answers); rejects when it refuses the user, the database or the making of the schema, or holds another one.
+ * Connects to Postgres and creates the schema. Also resolves while the server is unavailable; operations are then
+ * rejected until it responds. Rejects if the server rejects the user, the database or the creation of the schema, or if
+ * the schema has another version.
  */
 export async function connect(options: ConnectionOptions): Promise<Connection> {
   const server = await connectServer(createDriver(options), options);
@@ -67,7 +71,8 @@ function createDriver(options: ConnectionOptions): ServerDriver<Pool> {
     greetMs: CONNECT_MS,
     open() {
       const pool = makePool(options);
-      // Idle connections fail too; without a listener that would end this process. The pool drops them by itself.
+      // Idle connections fail too; without a listener, their errors would end this process. The pool removes them
+      // itself.
       pool.on('error', (error) => options.log?.debug({ store: 'postgres', err: error }, 'an idle connection ended'));
       return pool;
     },
@@ -92,7 +97,8 @@ function makePool({ url, connections, timeoutMs }: ConnectionOptions): Pool {
     keepAlive: true,
     connectionTimeoutMillis: CONNECT_MS,
     idleTimeoutMillis: 30_000,
-    // The server stops when the caller does; the caller's own bound also covers a server that does nothing at all.
+    // The server cancels statements at the caller's time limit. The caller's own limit covers a server that does not
+    // respond.
     statement_timeout: timeoutMs,
     query_timeout: timeoutMs + 100,
     idle_in_transaction_session_timeout: 5000,
@@ -100,14 +106,14 @@ function makePool({ url, connections, timeoutMs }: ConnectionOptions): Pool {
 }
 
 const WORDS = { kind: 'postgres', place: 'database', remedy: 'set store to a new database' } as const;
-/** How long making the schema may take, waiting for another starter included. */
+/** Maximum duration of creating the schema, including the wait for another process. */
 const MAKE_MS = 60_000;
 export const FIND_META = "SELECT to_regclass('tollgate.meta') IS NOT NULL AS found";
 export const FIND_VERSION = "SELECT value FROM tollgate.meta WHERE name = 'version'";
 
 /**
- * Makes the schema in one transaction, or migrates the version before, unless it is there; a second starter waits for the first.
- * One of another version stays as it is: the transaction fails.
+ * Creates the schema in one transaction if it is missing, or migrates the previous version. A second process waits for
+ * the first. A schema of another version stays unchanged: the transaction fails.
  */
 async function makeSchema(pool: Pool): Promise<void> {
   const known = await pool.query({ text: FIND_META }).then(({ rows }) => rows[0]?.['found']);
@@ -130,31 +136,31 @@ async function makeSchema(pool: Pool): Promise<void> {
   });
 }
 
-/** The SQLSTATE of an error of the server; undefined for errors of sockets and of the driver. */
+/** Returns the SQLSTATE of a server error; undefined for errors of sockets and of the driver. */
 export function sqlState(error: unknown): string | undefined {
   const { code, severity } = (error ?? {}) as { readonly code?: unknown; readonly severity?: unknown };
   return typeof code === 'string' && typeof severity === 'string' ? code : undefined;
 }
 
-/** The number in the detail of an error that a function of the schema raised. */
+/** Reads the number in the detail of an error from a schema function. */
 export function readDetail(error: unknown): number {
   return Number((error as { readonly detail?: string }).detail);
 }
 
-/** Why a schema of this version cannot be read. */
+/** Explains why a schema of this version is unreadable. */
 export function explainSchemaOf(version: number): string {
   return explainSchemaVersion(WORDS, version, VERSION) ?? '';
 }
 
-/** Why Postgres refuses this gateway until its operator changes something; undefined when that is not it. */
+/** Explains why Postgres rejects this gateway until its operator acts; undefined for other errors. */
 export function findRefusal(error: unknown): string | undefined {
   const state = sqlState(error);
   if (state === UNREADABLE) return explainSchemaVersion(WORDS, readDetail(error), VERSION);
   if (state === undefined || !FATAL.has(state)) return undefined;
-  return 'The postgres store refuses the user, password or database of its URL, or the right to make its schema.';
+  return 'The postgres store rejects the user, password or database of its URL, or the right to create its schema.';
 }
 
-/** Whether the server is away: no response at all, or one of the classes 08, 53, 57P and "read-only" (a failover). */
+/** Detects an outage: no response, or one of the classes 08, 53, 57P and "read-only" (a failover). */
 function isOutage(error: unknown): boolean {
   const state = sqlState(error);
   return state === undefined || /^(08|53|57P|25006)/.test(state);

@@ -1,18 +1,18 @@
 import { SUM_NAMES } from '../kit/call-rows.ts';
 import { TURN_MS } from '../kit/versioned-ledger.ts';
 
-// What must be atomic is a function of the database: one round trip, one transaction, rows locked in one order.
+// Database functions for atomic operations: one round trip, one transaction, rows locked in a fixed order.
 
-/** The SQLSTATE of a call that reached the server after its caller had given up; its detail is the server's time. */
+/** SQLSTATE of a call that arrived after its deadline. Its detail is the server's time. */
 export const LATE = 'TG001';
-/** The SQLSTATE of a schema that this version cannot read; its detail is that version. */
+/** SQLSTATE of a schema that this version cannot read. Its detail is the version of the schema. */
 export const UNREADABLE = 'TG002';
-/** The SQLSTATE of changes that others came before. */
+/** SQLSTATE of conflicting changes. */
 export const CONFLICT = 'TG003';
 
-/** An arbitrary number: the transaction that moves rows of the journal has this lock. */
+/** Arbitrary number of the lock that the journal's move transaction holds. */
 export const MOVE_LOCK = 7_070_655_084;
-/** Rows of the journal that one transaction moves, fewer when they have more bytes than these. */
+/** Maximum rows and bytes that one transaction moves from the journal. */
 const ROWS_AT_ONCE = 50;
 const BYTES_AT_ONCE = 1_000_000;
 
@@ -217,8 +217,7 @@ END $$;
 `;
 
 /**
- * For gateways of schema 6 that run beside this version: their changes go to the journal, too. They call this function by its six
- * arguments.
+ * Function for concurrent gateways of schema 6, which call it with six arguments. Their changes also go to the journal.
  */
 export const FUNCTIONS_FOR_6 = `
 CREATE OR REPLACE FUNCTION tollgate.change_ledger(deadline double precision, schema_ text, ids text[], versions text[],

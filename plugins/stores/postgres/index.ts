@@ -34,20 +34,20 @@ import { createPostgresTransfer } from './transfer.ts';
 
 const PAGE = 100;
 const HAS_DOCUMENT = 'SELECT 1 FROM tollgate.documents WHERE key = $1 AND (expires IS NULL OR expires > $2)';
-/** `;` follows `:`: all keys that begin with `namespace:` are between the two. */
+/** `;` follows `:`, so all keys that begin with `namespace:` are between the two bounds. */
 const LIST_DOCUMENTS = `SELECT key, value FROM tollgate.documents WHERE key > $1 AND key < $2 AND (expires IS NULL OR expires > $3)
   ORDER BY key LIMIT ${PAGE}`;
 
 /**
- * Makes Keyv adapters, one `@keyv/postgres` per namespace on the one guarded pool of the connection (by itself it shares
- * a pool with everybody in the process, and dies with it). It reads and clears; what changes a document goes through a
- * function with a deadline and keeps its expiry in a column, so that it can be purged.
+ * Creates Keyv adapters: one `@keyv/postgres` per namespace, all on the guarded pool of the connection. By default,
+ * `@keyv/postgres` shares a pool within the process, and fails with it. The adapter reads and clears. Functions with a
+ * deadline change documents, and store the expiry in a column for purges.
  */
 export function createPostgresDocuments(connection: Connection): (namespace: string) => KeyvStoreAdapter {
   class Reader extends KeyvPostgres {
     override async connect() {
       return async (sql: string, values: Value[] = []) => {
-        // The table was made with the rest of the schema.
+        // The table is created with the rest of the schema.
         if (sql.startsWith('CREATE')) return [];
         return [...(await connection.read(`keyv_${digest(sql).slice(0, 20)}`, sql, values))];
       };
@@ -64,7 +64,7 @@ export function createPostgresDocuments(connection: Connection): (namespace: str
 
     const adapter: KeyvStoreAdapter = {
       opts: { dialect: 'postgres', url: 'postgres:' },
-      /** Keyv sets it too, to what it was opened with. */
+      /** Keyv also sets it to its own namespace. */
       namespace,
       on: () => adapter,
       get: (key) => inner.get(keyOf(key)),
@@ -134,7 +134,7 @@ const HAS = 'SELECT 1 FROM tollgate.members WHERE name = $1 AND member = $2';
 const LIST = 'SELECT member FROM tollgate.members WHERE name = $1 AND member > $2 ORDER BY member LIMIT $3';
 const SIZE = 'SELECT count(*) AS size FROM tollgate.members WHERE name = $1';
 
-/** Sets in Postgres: a row per member, sorted by bytes (collation "C"). */
+/** Sets in Postgres: one row per member, sorted by bytes (collation "C"). */
 function createPostgresSets(connection: Connection): Sets {
   return {
     add: async (set, member, max) => {
@@ -164,7 +164,7 @@ function createPostgresSets(connection: Connection): Sets {
 
 const PROBE_MS = 5_000;
 
-/** Whether the server takes the user and password and holds a schema that this version can read; nothing is written. */
+/** Checks that the server accepts the user and password and has a readable schema. Writes nothing. */
 async function probePostgres(url: string): Promise<string> {
   const client = new pg.Pool({
     connectionString: url,
@@ -182,7 +182,7 @@ async function probePostgres(url: string): Promise<string> {
     if (version !== VERSION) throw storeUnavailable(explainSchemaOf(version));
     return `schema ${version}`;
   } catch (cause) {
-    throw storeUnavailable(findRefusal(cause) ?? 'The postgres store does not answer.', cause);
+    throw storeUnavailable(findRefusal(cause) ?? 'The postgres store does not respond.', cause);
   } finally {
     await client.end().catch(() => undefined);
   }
@@ -191,18 +191,18 @@ async function probePostgres(url: string): Promise<string> {
 interface PostgresOptions {
   /** `postgres://user:password@host:port/database?sslmode=verify-full`. */
   readonly url: string;
-  /** How many connections this process may open; 10 by default. */
+  /** Maximum number of connections of this process; 10 by default. */
   readonly connections?: number;
-  /** The longest an operation may take; 500 by default. */
+  /** Maximum duration of an operation; 500 by default. */
   readonly timeoutMs?: number;
   readonly keepPerAccount?: string | number;
   readonly log?: Log;
 }
 
 /**
- * Opens a store on a Postgres server, version 13 or later, in the schema `tollgate`, which it makes. Resolves also while
- * the server is away (then everything is refused until it answers); rejects when it refuses the user, the database or
- * the making of the schema.
+ * Opens a store on a Postgres server, version 13 or later, in the schema `tollgate`, which it creates. Also resolves
+ * while the server is unavailable; operations are then rejected until it responds. Rejects if the server rejects the
+ * user, the database or the creation of the schema.
  */
 export async function openPostgres(
   { url, connections = 10, timeoutMs = 500, keepPerAccount, log }: PostgresOptions,
@@ -258,7 +258,7 @@ export default definePlugin({
         type: 'integer',
         minimum: 1,
         maximum: 200,
-        description: 'How many connections each process may open.',
+        description: 'Maximum number of connections per process.',
       },
       timeout: TIMEOUT_OPTION,
       keepPerAccount: KEPT_OPTION,
@@ -275,7 +275,7 @@ export default definePlugin({
 
 const EVERY_MS = 60_000;
 
-/** Deletes at most a thousand expired rows of a table; rows that change meanwhile have another ctid and stay. */
+/** Deletes at most 1,000 expired rows of a table. Rows that change concurrently get another ctid and stay. */
 function purgeOf(table: string, column: string): string {
   return `DELETE FROM tollgate.${table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM tollgate.${table} WHERE ${column} < $1 LIMIT 1000))`;
 }
@@ -287,14 +287,14 @@ const PURGES = Object.freeze({
   leases: purgeOf('leases', 'expires_at'),
 });
 
-/** Deletes what expired, a little every minute; returns what stops it. */
+/** Deletes some expired rows every minute; returns a function that stops it. */
 function startPurge(connection: Connection): () => void {
   const purge = async (): Promise<void> => {
     for (const [table, text] of Object.entries(PURGES))
       await connection.read(`purge_${table}`, text, [table === 'ledger' ? connection.now() : Date.now()]);
   };
   const timer = setInterval(() => {
-    // A store that cannot purge now says so to those who use it; the next round tries again.
+    // Callers notice a failing store themselves; the next interval tries again.
     purge().catch(() => undefined);
   }, EVERY_MS);
   timer.unref();

@@ -53,7 +53,7 @@ const SWEEP_BATCH = 200;
 const EXPIRED = `SELECT l.id AS request, a.id, a.version, a.row AS text FROM tollgate.ledger AS l
   JOIN tollgate.ledger AS a ON a.id = 'account:' || (substr(l.id, 9)::json ->> 1)
   WHERE l.due < $1 ORDER BY l.due LIMIT ${SWEEP_BATCH}`;
-/** An account that has no entry only holds. */
+/** Accounts without entries have only holds. */
 const ACCOUNTS = `SELECT id, version, row AS text FROM tollgate.ledger
   WHERE id > $1 AND id < 'account;' AND (row::json ->> 'last_entry')::bigint > 0 ORDER BY id LIMIT $2`;
 const ENTRIES =
@@ -63,7 +63,7 @@ const CLOCK = 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS 
 const JOURNAL_IS_EMPTY = 'SELECT NOT EXISTS (SELECT FROM tollgate.journal ORDER BY n LIMIT 1) AS empty';
 const DAMAGED = 'SELECT count(*) AS count FROM tollgate.damaged_journal';
 
-/** The journal in Postgres, whose rows a function of the database moves. */
+/** Journal in Postgres; a database function moves its rows. */
 export function createJournal(connection: Connection): JournalRows {
   return {
     kind: 'postgres',
@@ -77,7 +77,7 @@ export function createJournal(connection: Connection): JournalRows {
   };
 }
 
-/** Money in Postgres: `kit/ledger.ts` decides, one function compares the versions of rows and writes. */
+/** Ledger in Postgres: `kit/ledger.ts` decides; one function compares row versions and writes. */
 export function createPostgresLedger(connection: Connection, timeoutMs: number, journal: JournalMover): Ledger {
   const rows = createRows(connection, timeoutMs, journal);
   return {
@@ -151,10 +151,10 @@ function readStored({ id, version, text }: Row): StoredRow {
   return { id: String(id), version: String(version), text: String(text) };
 }
 
-/** A transaction that was undone because of others: deadlock, serialization, {@link CONFLICT}. */
+/** Transaction rolled back because of others: deadlock, serialization, {@link CONFLICT}. */
 const RETRIED: ReadonlySet<string> = new Set(['40P01', '40001', CONFLICT]);
 
-/** A row of the journal: ends of calls as `move_journal` writes them; null where no call has ended. */
+/** Packs a journal row: ends of calls for `move_journal`. Null if no call has ended. */
 function packEnds({ entries, records, rollup }: Pick<LedgerCommit, 'entries' | 'records' | 'rollup'>): string | null {
   if (entries.length + records.length + rollup.length === 0) return null;
   return JSON.stringify({
@@ -188,7 +188,7 @@ function packRecord({ account, ref, name, facts, cost, at, countedAt }: WrittenR
     session,
     outcome,
     sums: sumsOf(facts, cost),
-    // A column of texts takes it as JSON.
+    // The column is text, and receives this as JSON.
     facts: otherFacts(facts),
   };
 }
@@ -201,10 +201,10 @@ function packSums({ hour, dimensions, sums }: RollupChange): object {
 }
 
 export const RECORDS_FROM = "SELECT value FROM tollgate.meta WHERE name = 'records_from'";
-/** The most groups that one slice answers: more than a report may have. */
+/** Maximum number of groups from one slice: more than a report may have. */
 const MOST_GROUPS = 50_001;
 
-/** What a report is read from, and how it is written there. */
+/** Sources of a report, with their columns. */
 const SOURCES = Object.freeze({
   hours: {
     table: 'tollgate.rollup',
@@ -224,7 +224,7 @@ const SOURCES = Object.freeze({
 
 type Source = keyof typeof SOURCES;
 
-/** Sums what calls did: Postgres groups the rows of each slice of time, here slices are put together. */
+/** Sums calls for a report: Postgres groups the rows of each slice of time, and this process merges the slices. */
 async function readReport(connection: Connection, query: ReportQuery): Promise<readonly ReportRow[]> {
   const readFrom = async (): Promise<number> =>
     whole((await connection.read('records_from', RECORDS_FROM, []))[0]?.['value'] ?? 0);
@@ -232,7 +232,7 @@ async function readReport(connection: Connection, query: ReportQuery): Promise<r
     const from = await readFrom();
     const report = createReport(query, from);
     for (const source of ['hours', 'calls'] as const) await readSource(connection, query, report, source);
-    // Records that were forgotten meanwhile may be missing: then once more, without them.
+    // Records deleted meanwhile may be missing, so read again without them.
     if ((await readFrom()) === from) return report.rows();
   }
 }
@@ -266,11 +266,11 @@ async function readSlice(
 ): Promise<void> {
   if (spans.length === 0) return;
   const { table, time, account, sums } = SOURCES[of];
-  // Spans are apart from each other: what is in one has an odd number of their edges before it.
+  // Spans do not overlap: a row inside a span has an odd number of edges before it.
   const edges = spans.flatMap(({ from, to }) => [from, to]);
   const values: Value[] = [edges, edges[0] ?? 0, edges.at(-1) ?? 0, MOST_GROUPS];
   const names: Readonly<Record<string, string>> = { account, user: 'user_id' };
-  // What is not asked for is one group.
+  // Unrequested dimensions become one group.
   const dimensions = ROLLUP_DIMENSIONS.map((name) => (by.includes(name) ? (names[name] ?? name) : "''"));
   const groups = [...dimensions, report.bySession ? 'session' : 'NULL'].map((column, at) => `${column} AS d${at}`);
   const places = ['place', ...groups.map((_, at) => `d${at}`)].join(', ');
@@ -287,20 +287,21 @@ async function readSlice(
   }
 }
 
-/** A span of time: `from` (inclusive) to `to` (exclusive), in Unix milliseconds. */
+/** Period of time: `from` (inclusive) to `to` (exclusive), in Unix milliseconds. */
 interface Slice {
   readonly from: number;
   readonly to: number;
 }
 
 const FIRST_MS = 3_600_000;
-/** A slice that took less is followed by one twice as long, one that took more by one half as long. */
+/** Faster slices double the length of the next one; slower slices halve it. */
 const QUICK_MS = 40;
 const SLOW_MS = 120;
 
 /**
- * Reads a span from its end in slices, so that no statement comes near its bound however many rows there are: each slice is as
- * long as those before it allow. `read` says whether to go on; answers where it stopped, undefined at the beginning of the span.
+ * Reads a span from its end in slices, so that each statement stays far below its time limit, however many rows there
+ * are. The length of a slice depends on the duration of the previous ones. `read` returns false to stop. Returns the
+ * position where it stopped; undefined at the beginning of the span.
  */
 async function readInSlices(
   span: Slice,
@@ -321,7 +322,7 @@ async function readInSlices(
 }
 
 const COST = SUM_NAMES.indexOf('cost') + 1;
-/** What of a filter is in which column; the names of accounts are in another one in each table. */
+/** Columns of filter fields. The column of account names differs per table. */
 const COLUMNS = Object.freeze({
   requestId: 'request_id',
   userId: 'user_id',
@@ -333,7 +334,7 @@ const COLUMNS = Object.freeze({
   outcome: 'outcome',
 } as const);
 
-/** Conditions of a clean filter, each with `AND` before it; its values are appended to `values` and stand as parameters. */
+/** Returns the SQL conditions of a clean filter, each with a leading `AND`. Appends their parameters to `values`. */
 function filterSql(filter: CallFilter, accountColumn: string, values: Value[]): string {
   const conditions: string[] = [];
   const add = (value: string, write: (place: string) => string): void => {
@@ -357,13 +358,13 @@ async function forgetCalls(connection: Connection, before: number): Promise<numb
   }
 }
 
-/** The column of each name that has an index together with `at, n`. */
+/** Columns of the names that have an index together with `at, n`. */
 const INDEX_COLUMNS: Readonly<Record<IndexedName, string>> = Object.freeze({ ...COLUMNS, account: 'name' });
 
 /**
- * One statement: it looks at some records in the order of an index, keeps those that the filter means, and says where it stopped.
- * The column of the index stands in the order and in the bounds of the rows, so that no other index answers it: for a rare
- * value the planner would else go through the calls of all by their time.
+ * Builds the statement of a page. It scans some records in index order, keeps those that match the filter, and returns
+ * where it stopped. The index column is part of the order and the row bounds, so that no other index is used. Otherwise
+ * the planner would scan all calls by time for a rare value.
  */
 export function pageStatement(query: CallQuery) {
   const { from, to, limit, before } = readCallSpan(query);
@@ -403,7 +404,7 @@ async function readPage(connection: Connection, query: CallQuery): Promise<CallP
   return { calls, next: callCursor({ at: whole(at), tie: String(n) }) };
 }
 
-/** The place in the table that a cursor tells; one that tells none is before all calls of its moment. */
+/** Reads the table position of a cursor; without a position, the cursor is before all calls of its millisecond. */
 function readTie(tie: string): string {
   return /^\d{1,18}$/.test(tie) ? tie : '0';
 }

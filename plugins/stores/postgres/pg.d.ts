@@ -1,4 +1,4 @@
-/** What of `pg` this store uses: the package comes without types. */
+/** Types for the part of `pg` that this store uses; the package has no types. */
 declare module 'pg' {
   export interface QueryConfig {
     /** Prepares the statement under this name, once per connection. */

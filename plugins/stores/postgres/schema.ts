@@ -1,13 +1,13 @@
 import { SUM_NAMES } from '../kit/call-rows.ts';
 
-/*
- * Everything lives in the schema `tollgate`. What must be atomic is a function: one round trip, one transaction, and rows that are
- * locked in one order, so that calls wait for each other and never deadlock.
+/**
+ * Everything is in the schema `tollgate`. Atomic operations are functions: one round trip, one transaction, and rows
+ * locked in a fixed order. Calls therefore wait for each other and never deadlock.
  */
 
 /**
- * The version of {@link SCHEMA} and of {@link FUNCTIONS}. A change of either raises it, with a migration of the version before and a
- * test of that. Versions before {@link OLDEST_VERSION} were of builds that were not released: they are refused.
+ * Version of {@link SCHEMA} and {@link FUNCTIONS}. A change of either increases it, with a migration of the previous
+ * version and a test. Versions before {@link OLDEST_VERSION} belong to unreleased builds and are rejected.
  */
 export const VERSION = 7;
 /** Oldest version that a start migrates. */
@@ -19,8 +19,8 @@ const columnsOf = (names: readonly string[]): string =>
   names.map((name) => `(row::json ->> '${name}')::bigint AS ${name}`).join(', ');
 
 /**
- * Tables, made once. Windows and leases are unlogged: a crash of the server may forget who called in the last minute. A row of
- * the rollup is named by a hash of its dimensions: an index takes no text of any length.
+ * Tables, created once. Windows and leases are unlogged: a server crash may lose the calls of the last minute. The key
+ * of a rollup row is a hash of its dimensions, because an index limits the length of texts.
  */
 export const SCHEMA = `
 CREATE TABLE IF NOT EXISTS tollgate.documents (key varchar(255) COLLATE "C" PRIMARY KEY, value text, expires bigint);

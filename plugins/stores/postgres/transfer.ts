@@ -7,9 +7,9 @@ import { accountRowId, readAccountRow } from '../kit/versioned-ledger.ts';
 import type { Connection, Row, Value } from './connection.ts';
 import { createRows, RECORDS_FROM } from './ledger.ts';
 
-/** How many rows one statement reads. */
+/** Number of rows that one statement reads. */
 const PAGE = 500;
-/** How many documents, members and numbers are written at once. */
+/** Number of documents, members and numbers written concurrently. */
 const AT_ONCE = 20;
 
 /** Reads all rows of the schema, and adds rows to an empty one. */
@@ -43,7 +43,7 @@ async function writeOne({ write }: Connection, row: MovedRow): Promise<void> {
   else if (row.is === 'number') await write('next', [row.key, row.value]);
 }
 
-/** The name of an account whose key is a hash of it. */
+/** Returns the name of an account whose key is a hash of its name. */
 async function findName(connection: Connection, account: string): Promise<string> {
   const id = accountRowId(account);
   const [row] = await connection.read('', 'SELECT row FROM tollgate.ledger WHERE id = $1', [id]);
@@ -51,7 +51,7 @@ async function findName(connection: Connection, account: string): Promise<string
 }
 
 async function* readAll(connection: Connection, ledger: Ledger): AsyncGenerator<MovedRow> {
-  /** Goes through a table in the order of its key, page by page. */
+  /** Reads a table in key order, page by page. */
   async function* walk(table: string, keys: readonly string[], first: readonly Value[] = keys.map(() => '')) {
     const order = keys.join(', ');
     const text = `SELECT * FROM tollgate.${table} WHERE (${order}) > (${keys.map((_, at) => `$${at + 1}`).join(', ')})

@@ -13,15 +13,21 @@ import { unreadable } from '../kit/failure.ts';
 import { createReport, findSpan, type Report, type ReportSpan } from '../kit/report.ts';
 import { type Connection, defineScript, ledgerSchemaKey, runScript } from './connection.ts';
 
-/*
- * The record of a call is a field of `records:<hour>`: `<cost> <facts as JSON>`, under its id `<at, 16 digits>:<account and call, as
- * JSON>`. The ids of an hour are in `calls:<hour>`, those of an account, a user, a key, a session and a request in
- * `calls-by:<name>:<value>`, all in order. What an hour came to is in `rollup:<hour>`: for each group of
- * calls its dimensions as JSON, under a short digest of them, and its sums, under that digest and the place of the sum. Hours are Unix
- * milliseconds.
+/**
+ * A call record is a field of `records:<hour>`. Its id is `<at, 16 digits>:<account and call, as JSON>`, its value
+ * `<cost> <facts as JSON>`.
+ *
+ * Ids of an hour are in `calls:<hour>`. Ids of an account, a user, a key, a session or a request are in
+ * `calls-by:<name>:<value>`. All are sorted.
+ *
+ * The sums of an hour are in `rollup:<hour>`. Each group of calls has its dimensions as JSON under a short digest of
+ * them. Each of its sums is under that digest and the position of the sum. Hours are Unix milliseconds.
  */
 
-/** KEYS: a list of ids. ARGV: last and first id, how many, prefix. Ids and records in turn, newest first. */
+/**
+ * KEYS: a list of ids. ARGV: last and first id, maximum number, prefix. Returns alternating ids and records, newest
+ * first.
+ */
 const READ_CALLS = defineScript(`
 local ids, reply = redis.call('ZREVRANGEBYLEX', KEYS[1], ARGV[1], ARGV[2], 'LIMIT', 0, ARGV[3]), {}
 for i, id in ipairs(ids) do
@@ -32,12 +38,14 @@ end
 return reply
 `);
 
-/** A command of Redis, word by word; numbers as texts, because Lua would make doubles of them. */
+/** Redis command as words. Numbers are texts, because Lua would convert them to doubles. */
 export type Command = readonly string[];
 
 export type Keys = ReturnType<typeof createKeys>;
 
-/** Names the keys of the ledger. What users choose stands behind the hash tag, and is hashed before where it is long or ill-formed. */
+/**
+ * Returns the keys of the ledger. User input is after the hash tag, and is hashed first if it is long or ill-formed.
+ */
 export function createKeys(prefix: string) {
   const ledger = `${prefix}:{ledger}`;
   return {
@@ -45,38 +53,38 @@ export function createKeys(prefix: string) {
     schema: ledgerSchemaKey(prefix),
     row: (id: string): string => `${ledger}:${id}`,
     entries: (account: string): string => `${ledger}:entries:${account}`,
-    /** The requests that are held, by the time they expire. */
+    /** Held requests by expiry time. */
     due: `${ledger}:due`,
-    /** The names of accounts, as JSON. */
+    /** Account names as JSON. */
     accounts: `${ledger}:accounts`,
-    /** The hours that have a rollup, and those that have records. */
+    /** Hours with a rollup, and hours with records. */
     hours: `${ledger}:hours`,
     recordHours: `${ledger}:record-hours`,
-    /** The time from which on the records are whole: the score of its only member. */
+    /** Start time of complete records: the score of its only member. */
     recordsFrom: `${ledger}:records-from`,
-    /** Ends of calls that are in the rows already, and not yet in the books, the records and the rollup. */
+    /** Ends of calls that are in the rows already, but not yet in the entries, the records and the rollup. */
     journal: `${ledger}:journal`,
     /** Rows of the journal that could not be read. */
     damagedJournal: `${ledger}:damaged-journal`,
-    /** The process whose turn it is to write; absent when anyone may. */
+    /** Process whose turn it is to write; absent if any process may write. */
     turn: `${ledger}:turn`,
     rollup: (hour: number): string => `${ledger}:rollup:${hour}`,
     calls: (at: number): string => `${ledger}:calls:${hourOf(at)}`,
     records: (at: number): string => `${ledger}:records:${hourOf(at)}`,
-    /** The ids of calls by what they have of this name; a value is a text of a record, which is short. */
+    /** Ids of calls by this field. Values are texts of records, which are short. */
     callsBy: (name: string, value: string): string => `${ledger}:calls-by:${name}:${value}`,
   };
 }
 
-/** How the id of a record begins: with its time, so that ids are in order. */
+/** Beginning of a record id: its time, so that ids are sorted by time. */
 export function placeOf(at: number): string {
   return String(Math.max(0, at)).padStart(16, '0');
 }
 
-/** How many characters name a group within its hour. */
+/** Length of a group's digest within its hour. */
 export const GROUP = 12;
 
-/** Reads what this gateway has written as JSON. */
+/** Reads JSON written by this gateway. */
 export function readJson<T>(text: string): T {
   try {
     return JSON.parse(text);
@@ -85,13 +93,13 @@ export function readJson<T>(text: string): T {
   }
 }
 
-/** How many hours are read at once. */
+/** Number of hours read concurrently. */
 const AT_ONCE = 16;
 const SCAN_COUNT = 500;
-/** How many records one report reads: it is this process that filters them. */
+/** Maximum number of records that one report reads, because this process filters them. */
 const MOST_RECORDS = 500_000;
 
-/** Sums what calls did: whole hours out of their rollups, parts of an hour and sessions out of the records. */
+/** Sums calls for a report: whole hours from their rollups, parts of an hour and sessions from the records. */
 export async function readReport(
   connection: Connection,
   keys: Keys,
@@ -103,7 +111,7 @@ export async function readReport(
     const from = await readFrom();
     const report = createReport(query, from);
     await readAll(connection, keys, report);
-    // Records that were forgotten meanwhile may be missing: then once more, without them.
+    // Records deleted meanwhile may be missing, so read again without them.
     if ((await readFrom()) === from) return report.rows();
   }
 }
@@ -145,7 +153,7 @@ async function readHours(
     await Promise.all(known.slice(place, place + AT_ONCE).map((hour) => readHour(Number(hour))));
 }
 
-/** All fields of a hash, bit by bit: a large one read at once would keep the server from others. */
+/** Reads all fields of a hash in pages: a single large read would block the server. */
 export async function scanHash(connection: Connection, key: string): Promise<ReadonlyMap<string, string>> {
   const found = new Map<string, string>();
   let cursor = '0';
@@ -181,14 +189,17 @@ async function readSpan(
 function tooManyRecords(): GatewayError {
   return new GatewayError(
     'invalid_request',
-    `This report would read more than ${MOST_RECORDS} records of calls: ask for less time, name an account, or leave out the session and the outcome.`,
+    `This report would read more than ${MOST_RECORDS} records of calls. Use a shorter range, set an account, or remove the session and the outcome.`,
   );
 }
 
-/** How many records one script reads or forgets. */
+/** Number of records that one script reads or deletes. */
 const BATCH = 250;
 
-/** Which records to read: settled from `from` to `to` (exclusive), and before that one when it is told; those of the filter's index, or all. */
+/**
+ * Records to read: settled from `from` to `to` (exclusive), and before `before` if given. Uses the filter's index, or
+ * reads all.
+ */
 interface RecordSpan {
   readonly from: number;
   readonly to: number;
@@ -196,7 +207,10 @@ interface RecordSpan {
   readonly filter: CallFilter;
 }
 
-/** A record that was found, and where: a cursor with it goes on behind it. Without a call when it is gone. */
+/**
+ * Found record with its position; a cursor with this position continues after it. The call is undefined if the record
+ * was deleted.
+ */
 interface Found {
   readonly at: number;
   readonly tie: string;
@@ -242,7 +256,7 @@ async function* readRecords(
   for (const hour of hours.reverse()) yield* readList(connection, keys, keys.calls(Number(hour)), end, first);
 }
 
-/** Reads what a list of ids names, from `end` back to `first`. */
+/** Reads the records of an id list, from `end` back to `first`. */
 export async function* readList(
   connection: Connection,
   { ledger }: Keys,

@@ -10,10 +10,10 @@ import {
   type ServerOptions,
 } from '../kit/server-connection.ts';
 
-/** A client of a server or of a cluster. */
+/** Client of a server or of a cluster. */
 type RedisClient = ReturnType<typeof makeClient>;
 
-/** One server of them, to look through its keys. */
+/** Single server, for scanning its keys. */
 interface RedisNode {
   scan(
     cursor: string,
@@ -22,32 +22,32 @@ interface RedisNode {
   scanIterator(options: { MATCH: string; COUNT: number }): AsyncIterable<readonly string[]>;
 }
 
-/** A Lua script and the name Redis keeps it under. */
+/** Lua script and its name in Redis. */
 interface Script {
   readonly text: string;
   readonly sha: string;
 }
 
-/** A connection to Redis that is replaced when it hangs or breaks. */
+/** Connection to Redis that is replaced when it hangs or breaks. */
 export interface Connection extends Pick<ServerConnection<RedisClient>, 'reconnected' | 'now' | 'health' | 'close'> {
   read<T>(command: (client: RedisClient) => Promise<T>): Promise<T>;
-  /** Runs a script that changes something; it does nothing when it reaches Redis after its bound. */
+  /** Runs a script that changes data. The script does nothing after its deadline. */
   write(script: Script, keys: string[], args: readonly (string | number)[]): Promise<unknown>;
 }
 
 export interface ClientOptions {
   readonly url: string;
-  /** Speaks the cluster protocol; `url` is then one node of it. */
+  /** Uses the cluster protocol; `url` is then one of its nodes. */
   readonly cluster?: boolean;
 }
 
 const CONNECT_MS = 1000;
-/** How many commands may wait for a response; more are refused. */
+/** Maximum number of commands that wait for a response; further ones are rejected. */
 const MAX_WAITING = 20_000;
 
 /**
- * Makes a client that waits for nothing without a bound: commands are refused while it is not connected, instead of being
- * queued and sent later (the default), and it does not connect again by itself: the connection's guard does.
+ * Creates a client without unlimited waits. It rejects commands while disconnected, instead of queueing them (the
+ * default). It does not reconnect itself; the connection's guard does.
  */
 export function makeClient({ url, cluster = false }: ClientOptions) {
   const limits = { disableOfflineQueue: true, commandsQueueMaxLength: MAX_WAITING };
@@ -62,26 +62,27 @@ export function makeClient({ url, cluster = false }: ClientOptions) {
       ...limits,
       socket: {
         connectTimeout: CONNECT_MS,
-        // A cluster outlives the loss of a node: its clients reconnect by themselves, commands for it fail at once meanwhile.
+        // A cluster survives the loss of a node. Its clients reconnect themselves, and commands for the node fail at
+        // once meanwhile.
         reconnectStrategy: (retries: number) => Math.min(1000, 50 * 2 ** retries),
       },
     },
   });
 }
 
-/** The servers that have keys: the one, or every master of a cluster. */
+/** Returns the servers with keys: the single server, or all masters of a cluster. */
 export async function nodesOf(client: RedisClient): Promise<readonly RedisNode[]> {
   return 'masters' in client ? Promise.all(client.masters.map((node) => client.nodeClient(node))) : [client];
 }
 
-/** Names a script by the SHA-1 that Redis computes of it. */
+/** Names a script by its SHA-1, as Redis does. */
 export function defineScript(text: string): Script {
   return Object.freeze({ text, sha: createHash('sha1').update(text).digest('hex') });
 }
 
 /**
- * The head of every script that writes: ARGV[1] is the time (of Redis, in milliseconds) after which the caller has
- * given up. A server that was stopped finds the commands in its socket when it goes on; they must not happen then.
+ * Prefix of every script that writes. ARGV[1] is the caller's deadline in milliseconds of Redis's clock. A server that
+ * was paused still reads old commands from its socket, and must not run them.
  */
 const DEADLINE = `
 local clock = redis.call('TIME')
@@ -89,12 +90,12 @@ local now_ms = clock[1] * 1000 + math.floor(clock[2] / 1000)
 if now_ms > tonumber(ARGV[1]) then return redis.error_reply('LATE ' .. string.format('%.0f', now_ms)) end
 `;
 
-/** A script that changes something: its own arguments begin at ARGV[2]. */
+/** Defines a script that changes data. Its own arguments begin at ARGV[2]. */
 export function defineWrite(text: string): Script {
   return defineScript(DEADLINE + text);
 }
 
-/** Runs a script by its name; a server that does not know it yet gets the text. */
+/** Runs a script by its name; sends the text if the server does not know it yet. */
 export async function runScript(client: RedisClient, script: Script, keys: string[], args: string[]): Promise<unknown> {
   try {
     return await client.evalSha(script.sha, { keys, arguments: args });
@@ -104,31 +105,34 @@ export async function runScript(client: RedisClient, script: Script, keys: strin
   }
 }
 
-/** Whether an error is an error reply of Redis that begins with one of these words. */
+/** Checks for an error reply of Redis that begins with one of these words. */
 export function isReply(error: unknown, ...words: readonly string[]): boolean {
   return error instanceof Error && words.some((word) => error.message.startsWith(word));
 }
 
 /**
- * The version of the keys and of what is in them. A change that an earlier gateway cannot read raises it, with a migration of the
- * version before and a test of that. Versions before {@link OLDEST_VERSION} were of builds that were not released: they are refused.
+ * Version of the keys and their contents. A change that earlier gateways cannot read increases it, with a migration of
+ * the previous version and a test. Versions before {@link OLDEST_VERSION} belong to unreleased builds and are rejected.
  */
 export const SCHEMA_VERSION = 7;
-/** Oldest version that a start migrates. Version 7 adds the journal: keys of version 6 stay as they are. */
+/** Oldest version that a start migrates. Version 7 adds the journal; keys of version 6 stay unchanged. */
 const OLDEST_VERSION = 6;
 
-/** The first build wrote keys of its own names, and no version. */
+/** The first build wrote other keys, without a version. */
 const FIRST_BUILD = 1;
 
 const WORDS = { kind: 'redis', place: 'prefix', remedy: 'set prefix to a new one' } as const;
-/** How many keys the server looks at before it serves others again. */
+/** Number of keys that the server scans before it serves other clients. */
 const SCAN_COUNT = 1000;
-/** For a prefix without a version: then all keys of the server are looked through, ten million in about three seconds. */
+/**
+ * Time limit for a prefix without a version. All keys of the server are then scanned: ten million in about three
+ * seconds.
+ */
 const LOOK_MS = 30_000;
 
 /**
- * Marks an empty prefix with this version, migrates the version before, and refuses keys of another one. Several gateways may do it at
- * once: each writes the version before any other key.
+ * Marks an empty prefix with this version, migrates the previous version, and rejects keys of other versions. Several
+ * gateways may do this concurrently: each writes the version before any other key.
  */
 async function checkSchema(client: RedisClient, prefix: string): Promise<void> {
   let version = await within(LOOK_MS, findVersion(client, prefix));
@@ -137,18 +141,21 @@ async function checkSchema(client: RedisClient, prefix: string): Promise<void> {
   if (refusal !== undefined) throw new GatewayError('store_unavailable', refusal);
 }
 
-/** Whether a start takes keys of a version to this one. */
+/** Checks if a start migrates keys of this version. */
 export function isMigrated(version: number): boolean {
   return version >= OLDEST_VERSION && version < SCHEMA_VERSION;
 }
 
-/** KEYS: a mark of the schema. ARGV: the version that it has, the version that it gets. The version that it has then. */
+/** KEYS: schema mark. ARGV: current version, new version. Returns the resulting version. */
 const RAISE = defineScript(`
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2]) end
 return redis.call('GET', KEYS[1])
 `);
 
-/** Migrates keys of the version before. From the mark of the ledger on, gateways of that version are refused their changes. */
+/**
+ * Migrates keys of the previous version. After the ledger's mark is written, changes by gateways of that version are
+ * rejected.
+ */
 async function migrate(client: RedisClient, prefix: string): Promise<string> {
   let version = '';
   for (const key of [ledgerSchemaKey(prefix), schemaKey(prefix)])
@@ -156,30 +163,32 @@ async function migrate(client: RedisClient, prefix: string): Promise<string> {
   return version;
 }
 
-/** Finds the version of the keys; marks an empty prefix with this one. */
+/** Finds the version of the keys; marks an empty prefix with this version. */
 async function findVersion(client: RedisClient, prefix: string): Promise<string | null> {
   const key = schemaKey(prefix);
   const version = await client.get(key);
   if (version !== null) return version;
   const isEmpty = await isPrefixEmpty(client, prefix);
   if (isEmpty) await markSchema(client, prefix);
-  // Another gateway may have marked the prefix in between, and what was found is its own.
+  // Another gateway may have marked the prefix meanwhile, and the found keys may be its own.
   return client.get(key);
 }
 
-/** The version that a prefix is marked with; undefined when it has no keys, {@link FIRST_BUILD} when it has and no mark. */
+/**
+ * Returns the version mark of a prefix; undefined if it has no keys, {@link FIRST_BUILD} if it has keys but no mark.
+ */
 export async function readSchemaVersion(client: RedisClient, prefix: string): Promise<number | undefined> {
   const version = await client.get(schemaKey(prefix));
   if (version !== null) return Number(version);
   return (await isPrefixEmpty(client, prefix)) ? undefined : FIRST_BUILD;
 }
 
-/** Why keys of a version cannot be read by this one; undefined when a start reads them. */
+/** Explains why this version cannot read keys of a version; undefined if a start can read them. */
 export function explainSchema(version: number): string | undefined {
   return explainSchemaVersion(WORDS, version, SCHEMA_VERSION);
 }
 
-/** Marks a prefix whose keys are all this version's, unless it is marked. */
+/** Marks a prefix whose keys are all of this version, if it is unmarked. */
 async function markSchema(client: RedisClient, prefix: string): Promise<void> {
   for (const key of [schemaKey(prefix), ledgerSchemaKey(prefix)])
     await client.set(key, String(SCHEMA_VERSION), { condition: 'NX' });
@@ -189,12 +198,12 @@ function schemaKey(prefix: string): string {
   return `${prefix}:schema`;
 }
 
-/** The same where scripts of the ledger find it, on its node of a cluster. */
+/** Schema mark for ledger scripts, on the ledger's node of a cluster. */
 export function ledgerSchemaKey(prefix: string): string {
   return `${prefix}:{ledger}:schema`;
 }
 
-/** Looks through all keys of the server, of a cluster through those of every master: only a prefix without a version needs it. */
+/** Scans all keys of the server, or of every master of a cluster. Only a prefix without a version needs it. */
 async function isPrefixEmpty(client: RedisClient, prefix: string): Promise<boolean> {
   const options = { MATCH: `${prefix.replace(/[\\*?[\]]/g, '\\$&')}:*`, COUNT: SCAN_COUNT };
   for (const node of await nodesOf(client)) {
@@ -204,11 +213,11 @@ async function isPrefixEmpty(client: RedisClient, prefix: string): Promise<boole
 }
 
 interface ConnectionOptions extends ClientOptions, ServerOptions {
-  /** What all keys begin with. */
+  /** Prefix of all keys. */
   readonly prefix: string;
 }
 
-/** Returns the time, and the id of this data, which is made when there is no data yet. */
+/** Returns the time and the id of the data. Creates the id if there is no data yet. */
 const GREET = defineScript(`
 local clock = redis.call('TIME')
 local epoch = redis.call('GET', KEYS[1])
@@ -219,12 +228,12 @@ end
 return { string.format('%.0f', clock[1] * 1000 + math.floor(clock[2] / 1000)), epoch or '' }
 `);
 
-/** How long connecting, and a greeting, may take. */
+/** Maximum duration of a connection attempt, and of a greeting. */
 const GREET_MS = 1500;
 
-/** Error replies that mean the server as a whole cannot serve now. */
+/** Error replies that mean an outage of the whole server. */
 const OUTAGE_REPLIES = ['LOADING', 'MASTERDOWN', 'READONLY', 'CLUSTERDOWN', 'MISCONF', 'BUSY'] as const;
-/** Error replies at connecting that stay until somebody changes the configuration. */
+/** Error replies at connection that need a configuration change. */
 const FATAL_REPLIES = [
   'WRONGPASS',
   'NOAUTH',
@@ -236,8 +245,8 @@ const FATAL_REPLIES = [
 ] as const;
 
 /**
- * Connects to Redis. Resolves also while the server is away (everything is refused until it answers); rejects when it
- * refuses the password or database of the URL, or holds keys of another schema version.
+ * Connects to Redis. Also resolves while the server is unavailable; operations are then rejected until it responds.
+ * Rejects if the server rejects the password or database of the URL, or has keys of another schema version.
  */
 export async function connect(options: ConnectionOptions): Promise<Connection> {
   const server = await connectServer(createDriver(options), options);
@@ -262,9 +271,9 @@ function createDriver(options: ConnectionOptions): ServerDriver<RedisClient> {
     greetMs: GREET_MS,
     open(onBreak) {
       const client = makeClient(options);
-      // The Keyv adapter of every namespace listens on it.
+      // The Keyv adapter of every namespace adds a listener.
       client.setMaxListeners(0);
-      // The client of a cluster reports each of its nodes, and reconnects to them by itself.
+      // A cluster client reports errors of each node, and reconnects itself.
       client.on('error', (error) => cluster || onBreak(error));
       return client;
     },
@@ -277,71 +286,76 @@ function createDriver(options: ConnectionOptions): ServerDriver<RedisClient> {
     async greet(client, isFirst) {
       const reply = await runScript(client, GREET, [`${prefix}:epoch`], [isFirst ? randomUUID() : '']);
       const [time, epoch = ''] = reply as readonly string[];
-      // The data is gone, and the version with it; what comes from now on would else be refused at the next start.
+      // The data is lost, and so is the version mark. Without a new mark, the next start would reject the keys written
+      // from now on.
       if (epoch === '') await markSchema(client, prefix);
       return { timeMs: Number(time), epoch };
     },
     close: (client) => Promise.resolve(client.close()),
     destroy: destroyClient,
     isOutage: (error) => isReply(error, ...OUTAGE_REPLIES) || (!cluster && !isReplyError(error)),
-    // A script's error has more words around it.
+    // The error of a script contains more text.
     explain: (error) =>
       error instanceof Error && /\bOOM\b/.test(error.message)
-        ? 'The redis store is full: it has reached its maxmemory and takes no writes.'
+        ? 'The redis store is full: it reached its maxmemory and rejects writes. Raise maxmemory.'
         : undefined,
     findRefusal,
     findLateTime: (error) => (isReply(error, 'LATE') ? Number(/\d+/.exec((error as Error).message)?.[0]) : undefined),
   };
 }
 
-/** Refuses a node of a cluster that is taken for a server: the keys of other nodes would be missing. */
+/** Rejects a cluster node used as a single server: keys of other nodes would be missing. */
 async function refuseNode(client: RedisClient): Promise<void> {
-  // It may be forbidden to ask.
+  // INFO may be forbidden.
   const info = 'info' in client ? await client.info('cluster').catch(() => '') : '';
   if (info.includes('cluster_enabled:1'))
     throw new GatewayError(
       'store_unavailable',
-      'The redis store is a node of a cluster, which has a part of the keys only: set "cluster" of the store to true.',
+      'The redis store is a cluster node. Set "cluster" of the store to true.',
     );
 }
 
-/** Why Redis refuses this gateway until its operator changes something; undefined when that is not it. */
+/** Explains why Redis rejects this gateway until its operator acts; undefined for other errors. */
 export function findRefusal(error: unknown): string | undefined {
-  // What the check of the schema found.
+  // Error of the schema check.
   if (isGatewayError(error)) return error.message;
-  // A new client writes only before the first server has answered: what is taken over later is waited for.
+  // A new client writes only before the first response of the server. After a later failover, the gateway waits for the
+  // server.
   if (isReply(error, 'READONLY'))
-    return 'The redis store is a replica, which takes no writes: name its primary in the URL.';
+    return 'The redis store is a replica, which rejects writes. Set the URL of its primary.';
   return isReply(error, ...FATAL_REPLIES)
-    ? 'The redis store refuses the user, password or database of its URL.'
+    ? 'The redis store rejects the user, password or database of its URL.'
     : undefined;
 }
 
-/** Warns of settings that lose money; a server that does not tell them (INFO may be forbidden) is believed. */
+/**
+ * Warns of settings that may lose money. Does nothing if the server does not report them, because INFO may be
+ * forbidden.
+ */
 async function logAdvice(server: ServerConnection<RedisClient>, log: Log): Promise<void> {
   try {
     const info = await server.run(async (client) => ('info' in client ? client.info() : ''));
     for (const advice of adviseOn(info)) log.warn({ store: 'redis' }, advice);
   } catch (error) {
-    log.debug({ store: 'redis', err: error }, 'the store does not tell its settings');
+    log.debug({ store: 'redis', err: error }, 'the store does not return its settings');
   }
 }
 
-/** Ends a client, also one that has ended. */
+/** Destroys a client, even if it is already closed. */
 export function destroyClient(client: RedisClient): void {
   try {
     client.destroy();
   } catch {
-    // It was closed already, which is what was wanted.
+    // The client was closed already.
   }
 }
 
-/** Whether Redis replied with an error, `WORD text`. Everything else (sockets, clients) means that there was no reply. */
+/** Detects an error reply of Redis, `WORD text`. All other errors (sockets, clients) mean that there was no reply. */
 function isReplyError(error: unknown): boolean {
   return error instanceof Error && /^[A-Z]{2,}\b/.test(error.message);
 }
 
-/** What an operator should know about a Redis that keeps money, read from its INFO: one sentence per risk. */
+/** Returns warnings about a Redis that stores money, from its INFO: one sentence per risk. */
 export function adviseOn(info: string): readonly string[] {
   const facts = new Map(
     info.split(/\r?\n/).map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)] as const),
@@ -350,13 +364,11 @@ export function adviseOn(info: string): readonly string[] {
   const policy = facts.get('maxmemory_policy') ?? 'noeviction';
   if (policy !== 'noeviction' && facts.get('maxmemory') !== '0') {
     advice.push(
-      `maxmemory-policy is ${policy}: Redis may drop keys and balances when it is full; set it to noeviction`,
+      `maxmemory-policy is ${policy}, so Redis can delete keys and balances when it is full; set it to noeviction`,
     );
   }
   if (facts.get('aof_enabled') === '0') {
-    advice.push(
-      'appendonly is off: a crash of Redis loses every charge and key since its last snapshot; set it to yes',
-    );
+    advice.push('appendonly is off, so a crash of Redis loses charges and keys since its last snapshot; set it to yes');
   }
   return advice;
 }

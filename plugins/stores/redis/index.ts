@@ -37,11 +37,14 @@ import { createJournal } from './journal.ts';
 import { Books, createRedisLedger } from './ledger.ts';
 import { createRedisTransfer } from './transfer.ts';
 
-/** Names the keys of documents, sets and counters under a prefix. What users choose is hashed before it becomes part of a key. */
+/**
+ * Returns the keys of documents, sets and counters under a prefix. User input is hashed before it becomes part of a
+ * key.
+ */
 export function createKeys(prefix: string) {
   return {
     set: (name: string): string => `${prefix}:set:${digest(name)}`,
-    /** Where the name of a set or number is, on the same node of a cluster. */
+    /** Key of the name of a set or number, on the same node of a cluster. */
     name: (key: string): string => `${prefix}:name:{${key}}`,
     window: (key: string): string => `${prefix}:window:${digest(key)}`,
     lease: (key: string): string => `${prefix}:lease:${digest(key)}`,
@@ -53,8 +56,8 @@ export function createKeys(prefix: string) {
 type Keys = ReturnType<typeof createKeys>;
 
 /**
- * KEYS: windows. ARGV: deadline, now, and for each window limit, length, amount. Returns the first window that had not
- * enough (counted from 1, 0 for none), then used and end of each.
+ * KEYS: windows. ARGV: deadline, now, and for each window limit, length, amount. Returns the first insufficient window
+ * (counted from 1, 0 for none), then used amount and end of each.
  */
 const TAKE = defineWrite(`
 local now, refused, reply = tonumber(ARGV[2]), 0, { 0 }
@@ -104,7 +107,7 @@ return 1
 /** KEYS: lease. ARGV: deadline, id. */
 const RELEASE = defineWrite(`return redis.call('ZREM', KEYS[1], ARGV[2])`);
 
-/** KEYS: number, its name. ARGV: deadline, by, name. */
+/** KEYS: number, its name. ARGV: deadline, increment, name. */
 const NEXT = defineWrite(`
 local value = redis.call('INCRBY', KEYS[1], ARGV[2])
 if value == tonumber(ARGV[2]) then redis.call('SET', KEYS[2], ARGV[3]) end
@@ -112,9 +115,9 @@ return value
 `);
 
 /**
- * Windows, leases and numbers in Redis. On a cluster the windows of one call live in different slots, where no script
- * reaches: there they are counted one after the other, and counted back when a later one refuses. That admits exactly as
- * many; only a call in between may see a little less.
+ * Windows, leases and numbers in Redis. In a cluster, the windows of one call are in different slots, which no script
+ * can combine. There they are counted one after the other, and reverted if a later window rejects the call. The number
+ * of admitted calls is the same; only a concurrent call may see a slightly lower rest.
  */
 function createRedisCounters(connection: Connection, keys: Keys, isCluster: boolean): Counters {
   const takeAll = async (windows: readonly Window[], now: number) => {
@@ -178,8 +181,8 @@ return 1
 const DELETE = defineWrite(`return redis.call('UNLINK', KEYS[1])`);
 
 /**
- * Makes Keyv adapters, one `@keyv/redis` per namespace on the one client of the connection. It reads; what changes a
- * document goes through a script with a deadline, because a plain SET that timed out may still happen much later.
+ * Creates Keyv adapters: one `@keyv/redis` per namespace, all on the client of the connection. They only read. Scripts
+ * with a deadline change documents, because a plain SET that timed out may still run much later.
  */
 export function createRedisDocuments(connection: Connection, keys: Keys): (namespace: string) => KeyvStoreAdapter {
   return (namespace) => {
@@ -195,7 +198,7 @@ export function createRedisDocuments(connection: Connection, keys: Keys): (names
 
     const adapter: KeyvStoreAdapter = {
       opts: { dialect: 'redis', url: 'redis:' },
-      /** Keyv sets it too, to what it was opened with. */
+      /** Keyv also sets it to its own namespace. */
       namespace,
       on: () => adapter,
       get: <Value>(key: string) => read((reader) => reader.get<Value>(storeKey(key))),
@@ -216,7 +219,10 @@ export function createRedisDocuments(connection: Connection, keys: Keys): (names
   };
 }
 
-/** KEYS: set, its name. ARGV: deadline, member, max or '', name. All scores are 0: the set is sorted by the bytes of its members. */
+/**
+ * KEYS: set, its name. ARGV: deadline, member, max or '', name. All scores are 0, so the set is sorted by the bytes of
+ * its members.
+ */
 const ADD = defineWrite(`
 if redis.call('ZSCORE', KEYS[1], ARGV[2]) then return 'present' end
 if ARGV[3] ~= '' and redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[3]) then return 'full' end
@@ -255,15 +261,21 @@ function createRedisSets(connection: Connection, keys: Keys): Sets {
   };
 }
 
-/** What adds documents, members and numbers that come from another store. */
+/** Scripts that add documents, members and numbers from another store. */
 const SCRIPTS = Object.freeze({ put: SET, add: ADD, count: NEXT });
 
-/** The part of its memory that Redis fills with what is kept for accounts: the rest is for its books and counters. */
+/** Share of Redis's memory for documents of accounts. The rest is for the ledger and counters. */
 const KEPT_SHARE = 0.75;
-/** The part of the machine's memory that is taken for its memory where it has no `maxmemory`: others are on that machine too. */
+/**
+ * Share of the machine's memory that counts as Redis's memory if `maxmemory` is not set, because other programs use the
+ * machine too.
+ */
 const MACHINE_SHARE = 0.5;
 
-/** Finds how much memory is left for what is kept; undefined where the server is a cluster or may not be asked. Warns when it ends. */
+/**
+ * Creates a function that returns the memory left for documents of accounts. Undefined if the server is a cluster or
+ * forbids INFO. Warns when the memory is exhausted.
+ */
 function createRoomFinder(connection: Connection, log: Log | undefined): () => Promise<number | undefined> {
   let isFull = false;
   return async () => {
@@ -271,14 +283,14 @@ function createRoomFinder(connection: Connection, log: Log | undefined): () => P
     if (!isFull && room !== undefined && room <= 0)
       log?.warn(
         { store: 'redis' },
-        'Redis has filled three quarters of its maxmemory, or of half of its machine where it has none: accounts keep next to nothing new until it has room; set or raise maxmemory, or lower keepPerAccount of the store',
+        'Redis uses three quarters of its maxmemory (or of half of its machine), so accounts store almost no new data; set or raise maxmemory, or lower keepPerAccount',
       );
     isFull = room !== undefined && room <= 0;
     return room;
   };
 }
 
-/** What `INFO memory` says of the room for what is kept, in bytes. */
+/** Reads the bytes left for documents of accounts from `INFO memory`. */
 export function roomOf(info: string): number | undefined {
   const read = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
   const most = read('maxmemory') || read('total_system_memory') * MACHINE_SHARE;
@@ -287,10 +299,10 @@ export function roomOf(info: string): number | undefined {
 
 const PROBE_MS = 5_000;
 
-/** Whether the server takes the user and password and holds keys that this version can read; nothing is written. */
+/** Checks that the server accepts the user and password and has readable keys. Writes nothing. */
 async function probeRedis({ prefix, ...options }: ClientOptions & { readonly prefix: string }): Promise<string> {
   const client = makeClient(options);
-  // The rejection of `connect` says it.
+  // `connect` rejects with the same error.
   client.on('error', () => undefined);
   try {
     await within(PROBE_MS, Promise.resolve(client.connect()));
@@ -301,7 +313,7 @@ async function probeRedis({ prefix, ...options }: ClientOptions & { readonly pre
     if (refusal !== undefined) throw storeUnavailable(refusal);
     return `schema ${version}`;
   } catch (cause) {
-    throw storeUnavailable(findRefusal(cause) ?? 'The redis store does not answer.', cause);
+    throw storeUnavailable(findRefusal(cause) ?? 'The redis store does not respond.', cause);
   } finally {
     destroyClient(client);
   }
@@ -310,21 +322,21 @@ async function probeRedis({ prefix, ...options }: ClientOptions & { readonly pre
 interface RedisOptions {
   /** `redis://user:password@host:port/database`, or `rediss://` for TLS. */
   readonly url: string;
-  /** Speaks the cluster protocol; `url` is then one node of it. */
+  /** Uses the cluster protocol; `url` is then one of its nodes. */
   readonly cluster?: boolean;
-  /** What all keys begin with; `tollgate` by default, so that gateways may share a server. */
+  /** Prefix of all keys; `tollgate` by default. Different prefixes allow gateways to share a server. */
   readonly prefix?: string;
-  /** The longest an operation may take; 500 by default. */
+  /** Maximum duration of an operation; 500 by default. */
   readonly timeoutMs?: number;
-  /** How many entries an account keeps; the oldest beyond that become one line. 100,000 by default. */
+  /** Number of entries kept per account; older ones are merged into one. 100,000 by default. */
   readonly keepEntries?: number;
   readonly keepPerAccount?: string | number;
   readonly log?: Log;
 }
 
 /**
- * Opens a store on a Redis server or cluster, version 6.2 or later. Resolves also while the server is away (then
- * everything is refused until it answers); rejects when it refuses the password or database of the URL.
+ * Opens a store on a Redis server or cluster, version 6.2 or later. Also resolves while the server is unavailable;
+ * operations are then rejected until it responds. Rejects if the server rejects the password or database of the URL.
  */
 export async function openRedis(options: RedisOptions, observe?: StoreWatcher): Promise<Store> {
   const { url, cluster = false, prefix = 'tollgate', timeoutMs = 500, keepEntries = 100_000, log } = options;
@@ -376,11 +388,15 @@ export default definePlugin({
         secret: true,
         description: 'redis://user:password@host:port/database, or rediss:// for TLS.',
       },
-      cluster: { type: 'boolean', description: 'Speaks the cluster protocol; the URL is then one node of it.' },
-      prefix: { type: 'string', pattern: '^[a-z0-9-]{1,40}$', description: 'What all keys begin with.' },
+      cluster: { type: 'boolean', description: 'Uses the cluster protocol; the URL is then one of the nodes.' },
+      prefix: { type: 'string', pattern: '^[a-z0-9-]{1,40}$', description: 'Prefix of all keys.' },
       timeout: TIMEOUT_OPTION,
       keepPerAccount: KEPT_OPTION,
-      keepEntries: { type: 'integer', minimum: 100, description: 'How many ledger entries an account keeps.' },
+      keepEntries: {
+        type: 'integer',
+        minimum: 100,
+        description: 'Maximum number of stored ledger entries per account.',
+      },
     },
   },
   setup(api, { timeout, ...rest }) {

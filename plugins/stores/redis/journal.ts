@@ -9,21 +9,23 @@ import type { LedgerCommit, RollupChange, WrittenEntry, WrittenRecord } from '..
 import { GROUP, type Keys, placeOf } from './calls.ts';
 import { type Connection, defineWrite } from './connection.ts';
 
-/*
- * The journal is a list: `<SHA-1> <JSON>` a row. A script moves rows to the books, the records and the rollup, and removes them. The
- * JSON has texts where Redis counts: Lua would make doubles of numbers.
+/**
+ * The journal is a list with rows of `<SHA-1> <JSON>`. A script moves rows to the entries, the records and the rollup,
+ * and deletes them. Amounts are texts in the JSON, because Lua would convert numbers to doubles.
  */
 
-/** Items of one row: the script that moves it takes about a millisecond. */
+/** Items of one row: a script moves them in about one millisecond. */
 const ITEMS_AT_ONCE = 50;
 
-/** Longer than records are kept: should nobody forget them, they go by themselves. */
+/** Lifetime of records, longer than their retention: they expire even if no gateway deletes them. */
 const LONGEST_MS = 800 * 86_400_000;
 
-/** A text of the books: [account, line]. */
+/** Ledger entry: [account, line]. */
 type EntryItem = readonly [account: string, line: string];
 
-/** A record, and the lists that name it. `before` are those that name it no longer, null for a record that is new. */
+/**
+ * Record, and the id lists that contain it. `before` are the lists that no longer contain it; null for a new record.
+ */
 type RecordItem = readonly [
   hour: string,
   id: string,
@@ -32,12 +34,13 @@ type RecordItem = readonly [
   before: readonly string[] | null,
 ];
 
-/** Sums of a group of an hour: [place of the sum, sum] in turn. */
+/** Sums of a group of an hour: alternating [position of the sum, sum]. */
 type SumsItem = readonly [hour: string, group: string, dimensions: string, sums: readonly string[]];
 
 /**
- * Moves rows, oldest first, until so many items are moved. KEYS: journal, damaged rows. ARGV: deadline, prefix of the ledger, items at
- * most, entries that an account keeps, life of records. Rows that are left, and how many were set aside because they could not be read.
+ * Moves rows, oldest first, up to a maximum number of items. KEYS: journal, damaged rows. ARGV: deadline, prefix of the
+ * ledger, maximum items, entries kept per account, lifetime of records. Returns the number of remaining rows, and the
+ * number of unreadable rows that were set aside.
  */
 const MOVE = defineWrite(`
 if redis.call('EXISTS', KEYS[1]) == 0 then return { 0, 0 } end
@@ -98,7 +101,7 @@ end
 return { redis.call('LLEN', KEYS[1]), damaged }
 `);
 
-/** The journal in Redis. */
+/** Journal in Redis. */
 export function createJournal(connection: Connection, keys: Keys, keepEntries: number): JournalRows {
   const { journal, damagedJournal, ledger } = keys;
   return {
@@ -116,7 +119,7 @@ export function createJournal(connection: Connection, keys: Keys, keepEntries: n
   };
 }
 
-/** Rows of the journal for the ends of the calls of one commit. */
+/** Packs the ends of calls of one commit into journal rows. */
 export function packEnds({ entries, records, rollup }: Pick<LedgerCommit, 'entries' | 'records' | 'rollup'>) {
   const rows: string[] = [];
   const length = Math.max(entries.length, records.length, Math.min(rollup.length, 1));

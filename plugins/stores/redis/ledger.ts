@@ -29,16 +29,17 @@ import {
 } from './connection.ts';
 import { packEnds } from './journal.ts';
 
-/*
- * All keys of the ledger have one hash tag, `{ledger}`: a transaction changes an account and budgets of many accounts, and must find
- * them on one node of a cluster. A row (`account:`, `budget:`, `request:`) is a text, its version and behind a blank the row as JSON.
+/**
+ * All keys of the ledger have the hash tag `{ledger}`. A transaction changes an account and budgets of many accounts,
+ * so they must be on one node of a cluster. A row (`account:`, `budget:`, `request:`) is a text: its version, a space
+ * and the row as JSON.
  */
 
 /**
- * Compares the versions of rows, and writes while all are as expected and it is nobody else's turn. KEYS: the schema of the ledger, its
- * journal, whose turn it is. ARGV: deadline, schema, and as JSON, which is one word to send, the key and version of each row ('' for one
- * that is not there), commands, all of texts, and the process where it asks for its turn; then rows of the journal. The rows as they
- * are when nothing was written; else 0.
+ * Compares row versions, and writes if all are as expected and no other process has the turn. KEYS: schema of the
+ * ledger, its journal, its turn. ARGV: deadline, schema, changes, journal rows. The changes are one JSON text: key and
+ * version of each row ('' if absent), commands as texts, and the process if it requests its turn. Returns the current
+ * rows if nothing was written, else 0.
  */
 const COMMIT = defineWrite(`
 local schema = redis.call('GET', KEYS[1])
@@ -60,7 +61,7 @@ for _, command in ipairs(changes.commands) do redis.call(unpack(command)) end
 return 0
 `);
 
-/** KEYS: any, which chooses the node of a cluster. The server's time in Unix milliseconds. */
+/** KEYS: any key, to choose the node of a cluster. Returns the server's time in Unix milliseconds. */
 const CLOCK = defineScript(`
 local clock = redis.call('TIME')
 return string.format('%.0f', clock[1] * 1000 + math.floor(clock[2] / 1000))
@@ -74,7 +75,7 @@ interface LedgerOptions {
   readonly journal: JournalMover;
 }
 
-/** Money in Redis: `kit/ledger.ts` decides, one script compares the versions of rows and writes. */
+/** Ledger in Redis: `kit/ledger.ts` decides; one script compares row versions and writes. */
 export function createRedisLedger(connection: Connection, books: Books): Ledger {
   const { keys } = books;
   return {
@@ -112,7 +113,7 @@ export function createRedisLedger(connection: Connection, books: Books): Ledger 
   };
 }
 
-/** The rows and the books of the ledger, read and written. */
+/** Reads and writes the rows and entries of the ledger. */
 export class Books implements VersionedRows {
   readonly kind = 'redis';
   readonly timeoutMs: number;
@@ -179,7 +180,7 @@ export class Books implements VersionedRows {
     return id.startsWith('request:') && until !== undefined ? [set, ['ZREM', keys.due, id]] : [set];
   }
 
-  /** Held requests that are over. One that is no longer there (evicted, deleted by hand) is forgotten. */
+  /** Returns expired held requests. Drops ids whose request is missing (evicted, deleted by hand). */
   async findExpired(now: number): Promise<readonly LedgerKeys[]> {
     const { due } = this.keys;
     const page = { LIMIT: { offset: 0, count: SWEEP_BATCH } };
@@ -197,7 +198,7 @@ export class Books implements VersionedRows {
     }
   }
 
-  /** A page of the books; the oldest line that is kept has all before it too. */
+  /** Returns a page of ledger entries. The oldest stored entry includes all before it. */
   async entries(account: string, { limit, after }: { readonly limit: number; readonly after?: string }) {
     const before = readCursor(after);
     await this.journal.drain();
@@ -208,10 +209,10 @@ export class Books implements VersionedRows {
     if (first == null || newest == null) return [];
     const oldest = readLine(account, first).n;
     const last = readLine(account, newest).n;
-    // The list has no gaps: the place of an entry follows from its number.
+    // The list has no gaps, so the position of an entry follows from its number.
     const skip = Math.max(0, last - before + 1);
     const lines = await this.#connection.read((client) => client.lRange(key, -(skip + pageLimit(limit)), -(skip + 1)));
-    // Entries written between the reads push the list along; they are newer than this page.
+    // Entries written between the reads shift the list; they are newer than this page.
     return lines
       .map((line) => readLine(account, line))
       .filter(({ n }) => n < before)
@@ -265,7 +266,7 @@ export function readLine(account: string, line: string): Line {
   return { n: whole(n), balance: whole(balance), entry };
 }
 
-/** What an account's oldest entries come to, those before this one included. */
+/** Returns the entry that replaces an account's oldest entries, up to and including this one. */
 export function carryForward(entry: LedgerEntry, balance: number): LedgerEntry {
   return { ...entry, kind: balance < 0 ? 'charge' : 'credit', amount: balance, reason: 'carried forward', ref: '' };
 }

@@ -16,7 +16,7 @@ interface Parts {
   readonly ledger: Ledger;
 }
 
-/** How many rows are read, and written, at once. */
+/** Number of rows read per page, and written concurrently. */
 const PAGE = 500;
 const AT_ONCE = 50;
 
@@ -40,7 +40,7 @@ export function createRedisTransfer(parts: Parts): Transfer {
   };
 }
 
-/** The key of a set or a number; a name that was long is a hash already. */
+/** Returns the key of a set or a number. The name of a long one is already a hash. */
 function keyOf(prefix: string, kind: 'set' | 'number', name: string, make: (name: string) => string): string {
   return name.startsWith('~') ? `${prefix}:${kind}:${name.slice(1)}` : make(name);
 }
@@ -58,7 +58,7 @@ async function writeOne({ connection, prefix, keys, scripts }: Parts, row: Moved
   }
 }
 
-/** All keys that begin with a text, each once, some at a time. */
+/** Scans all keys with a prefix, each once, in pages. */
 async function* scan(connection: Connection, beginning: string): AsyncGenerator<readonly string[]> {
   const seen = new Set<string>();
   for (const node of await connection.read(nodesOf)) {
@@ -74,7 +74,7 @@ async function* scan(connection: Connection, beginning: string): AsyncGenerator<
   }
 }
 
-/** The texts under some keys with when they end; those that ended meanwhile are left out. */
+/** Reads texts with their expiry; omits expired ones. */
 function readTexts({ read }: Connection, keys: readonly string[]) {
   const now = Date.now();
   const found = keys.map((key) =>
@@ -122,7 +122,7 @@ async function* readSet(parts: Parts, key: string): AsyncGenerator<MovedRow> {
   for await (const member of membersOf(parts.connection, key)) yield { is: 'member', set, member };
 }
 
-/** The members of a sorted set in the order of their names, a page at a time. */
+/** Reads the members of a sorted set in the order of their names, page by page. */
 async function* membersOf(connection: Connection, key: string): AsyncGenerator<string> {
   for (let after: string | undefined = '-'; after !== undefined; ) {
     const from: string = after;
@@ -133,7 +133,7 @@ async function* membersOf(connection: Connection, key: string): AsyncGenerator<s
   }
 }
 
-/** The books of all accounts; what the oldest lines came to is one line. */
+/** Reads the ledger entries of all accounts. The oldest ones are already merged into one entry. */
 async function* readEntries({ connection, books }: Parts): AsyncGenerator<MovedRow> {
   for await (const packed of membersOf(connection, books.keys.accounts)) {
     const name = readJson<string>(packed);

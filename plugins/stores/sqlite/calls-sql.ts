@@ -7,9 +7,9 @@ export type CallsSql = ReturnType<typeof prepareCalls>;
 const DIMENSIONS = ROLLUP_DIMENSIONS.join(', ');
 const SUMS = SUM_NAMES.join(', ');
 const ADDED = SUM_NAMES.map((name) => `${name} = ${name} + excluded.${name}`).join(', ');
-/** A record is one request: it has no column for that. */
+/** Sums of a record. The number of requests is omitted: it is always one. */
 const RECORDED = SUM_NAMES.slice(1);
-/** Columns of a record other than its place and its sums. Names are numbers of the table `names`. */
+/** Columns of a record other than its position and its sums. Names are numbers of the table `names`. */
 const DESCRIBED = Object.freeze([
   'ref',
   'owner',
@@ -23,12 +23,12 @@ const DESCRIBED = Object.freeze([
   'facts',
   'counted_at',
 ]);
-/** A sum of money as text: the driver refuses numbers that are not exact. */
+/** Reads sums of money as text: the driver rejects numbers that are not exact. */
 const summed = (name: string): string =>
   MONEY_SUMS.has(name) ? `CAST(sum(${name}) AS TEXT) AS ${name}` : `sum(${name}) AS ${name}`;
 const marks = (count: number): string => Array.from({ length: count }, () => '?').join(', ');
 
-/** The column of each name that has an index; the index is called `calls_` and the column. */
+/** Columns of the names that have an index, called `calls_` plus the column. */
 const INDEX_COLUMNS: Readonly<Record<IndexedName, string>> = Object.freeze({
   requestId: 'request',
   session: 'session',
@@ -37,16 +37,19 @@ const INDEX_COLUMNS: Readonly<Record<IndexedName, string>> = Object.freeze({
   account: 'account',
 });
 
-/** Records by one value of an index, or all of them. The planner is not asked: it has no statistics of them. */
+/**
+ * Selects records by one value of an index, or all records. Names the index, because the planner has no statistics for
+ * it.
+ */
 function recordsOf(columns: string, index: IndexedName | undefined, value: string): string {
   const column = index && INDEX_COLUMNS[index];
   return `SELECT ${columns} FROM calls${column ? ` INDEXED BY calls_${column}` : ''}
     WHERE ${column ? `${column} = ${value}` : `${value} IS NULL`}`;
 }
 
-/** What reads records that an index gives; all records without one. */
+/** Prepares statements that read records by an index, or all records without one. */
 function prepareReads(database: Database, index: IndexedName | undefined) {
-  // One bound at each end: of two at one end the planner may search for the wider one, and read what is between.
+  // Only one bound per end: with two, the planner may search by the wider one and read all rows between them.
   const newest = 'at >= ?2 AND (at, n) < (?3, ?4) ORDER BY at DESC, n DESC';
   const sums = (kept: string): Statement =>
     database.prepare(`SELECT group_id${kept}, count(*) AS requests,
@@ -55,7 +58,7 @@ function prepareReads(database: Database, index: IndexedName | undefined) {
       WHERE counted_at >= ?6 AND counted_at < ?7 AND (?8 IS NULL OR session = ?8) AND (?9 IS NULL OR outcome = ?9)
         AND (?10 IS NULL OR request = ?10) GROUP BY group_id${kept}`);
   return {
-    /** ?5: how many to look at; then what must hold beside the index; ?16: how many. */
+    /** ?5: maximum number of records to scan; then conditions in addition to the index; ?16: page size. */
     page: database.prepare(`SELECT c.at, c.n, c.ref, c.counted_at, c.request, c.session, c.outcome, c.cost, c.facts,
         ${ROLLUP_DIMENSIONS.map((name) => `g.${name}`).join(', ')}
       FROM (${recordsOf('*', index, '?1')} AND ${newest} LIMIT ?5) AS c CROSS JOIN call_groups AS g ON g.id = c.group_id
@@ -64,12 +67,12 @@ function prepareReads(database: Database, index: IndexedName | undefined) {
         AND (?10 IS NULL OR g.provider = ?10) AND (?11 IS NULL OR g.model = ?11) AND (?12 IS NULL OR g.operation = ?12)
         AND (?13 IS NULL OR c.session = ?13) AND (?14 IS NULL OR c.outcome = ?14) AND (?15 IS NULL OR c.request = ?15)
       ORDER BY c.at DESC, c.n DESC LIMIT ?16`),
-    /** Where the record is that has ?5 others before it in that order. */
+    /** Position of the record after ?5 others in this order. */
     lastOfPage: database.prepare(`${recordsOf('at, n AS tie', index, '?1')} AND ${newest} LIMIT 1 OFFSET ?5`),
-    /** The sums of records behind a place up to another one; with and without their sessions. */
+    /** Sums of the records after one position up to another, with and without their sessions. */
     sumCalls: sums(''),
     sumSessions: sums(', session'),
-    /** Where the record is that has ?5 others before it behind that place. */
+    /** Position of the record after ?5 others that follow that position. */
     endOfPiece: database.prepare(`${recordsOf('at, n AS tie', index, '?1')} AND at < ?2 AND (at, n) > (?3, ?4)
       ORDER BY at, n LIMIT 1 OFFSET ?5`),
   };
@@ -77,7 +80,7 @@ function prepareReads(database: Database, index: IndexedName | undefined) {
 
 export type RecordReads = ReturnType<typeof prepareReads>;
 
-/** The prepared statements of records and their rollup. */
+/** Prepared statements of records and their rollup. */
 export function prepareCalls(database: Database) {
   return {
     addGroup: database.prepare(
@@ -111,7 +114,7 @@ export function prepareCalls(database: Database) {
     ),
     nameId: database.prepare('SELECT id FROM names WHERE name = ?'),
     addName: database.prepare('INSERT INTO names (name) VALUES (?) ON CONFLICT DO NOTHING'),
-    /** Number of records that were ever written; the next record gets it. */
+    /** Number of records ever written; it becomes the number of the next record. */
     written: database.prepare("SELECT value FROM marks WHERE name = 'calls_written'"),
     markWritten: database.prepare(`INSERT INTO marks (name, value) VALUES ('calls_written', ?)
       ON CONFLICT DO UPDATE SET value = excluded.value`),

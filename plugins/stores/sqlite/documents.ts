@@ -4,10 +4,13 @@ import { checkMember, pageLimit, storeKey } from '../kit/check.ts';
 import type { Database } from './driver.ts';
 import type { Writer } from './writer.ts';
 
-/** How many rows an iterator reads at a time. */
+/** Number of rows that an iterator reads per page. */
 const PAGE = 100;
 
-/** Makes Keyv adapters over the `documents` table, one per namespace; a namespace is a column, so it matches exactly. */
+/**
+ * Creates Keyv adapters over the `documents` table, one per namespace. The namespace is a column, so it matches
+ * exactly.
+ */
 export function createDocumentAdapters(database: Database, writer: Writer): (namespace: string) => KeyvStoreAdapter {
   const get = database.prepare(
     'SELECT value FROM documents WHERE namespace = ? AND key = ? AND (expires IS NULL OR expires > ?)',
@@ -28,7 +31,7 @@ export function createDocumentAdapters(database: Database, writer: Writer): (nam
   return (namespace) => {
     const adapter = {
       opts: { dialect: 'sqlite', url: 'sqlite:' },
-      /** Keyv sets it too, to what it was opened with. */
+      /** Keyv also sets it to its own namespace. */
       namespace,
       on: () => adapter,
       get: (key: string) => writer.read('documents.get', () => find(adapter.namespace, key)),
@@ -65,7 +68,7 @@ export function createDocumentAdapters(database: Database, writer: Writer): (nam
   };
 }
 
-/** Sets in SQLite: a row per member. */
+/** Sets in SQLite: one row per member. */
 export function createSqliteSets(database: Database, writer: Writer): Sets {
   const insert = database.prepare('INSERT INTO members (name, member) VALUES (?, ?) ON CONFLICT DO NOTHING');
   const remove = database.prepare('DELETE FROM members WHERE name = ? AND member = ?');

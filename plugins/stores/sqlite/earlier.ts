@@ -11,7 +11,7 @@ import { readName } from './ledger-rows.ts';
 import { walk } from './transfer.ts';
 import { Writer } from './writer.ts';
 
-/** Schema of builds that counted in micro-dollars. */
+/** Schema of builds that stored micro-dollars. */
 export const MICRO_DOLLAR_VERSION = 4;
 
 const NANO_PER_MICRO = 1000;
@@ -19,8 +19,8 @@ const NANO_PER_MICRO = 1000;
 const REFUSAL = `The sqlite store was made by an earlier version of Tollgate (schema ${MICRO_DOLLAR_VERSION}), which counted in micro-dollars: run "tollgate export <file>" on it, and "tollgate import <file>" on a new folder. Nothing in it was changed.`;
 
 /**
- * Opens a file of {@link MICRO_DOLLAR_VERSION} to read it: documents and sets can be read, and `transfer` returns everything in the
- * form of today. A gateway does not start on it.
+ * Opens a file of {@link MICRO_DOLLAR_VERSION} for reading: documents and sets can be read, and `transfer` converts
+ * everything to the current form. A gateway does not start on it.
  */
 export async function openEarlier(file: string): Promise<Store> {
   const { DatabaseSync } = await importDriver();
@@ -47,7 +47,7 @@ export async function openEarlier(file: string): Promise<Store> {
   };
 }
 
-/** All rows, in the order of {@link Transfer}. */
+/** Reads all rows, in the order of {@link Transfer}. */
 async function* readAll(database: Database, writer: Writer): AsyncGenerator<MovedRow> {
   const rows = (text: string, keys: readonly string[], first?: readonly (string | number)[]) =>
     walk(database, writer, text, keys, first);
@@ -93,7 +93,7 @@ async function* readAll(database: Database, writer: Writer): AsyncGenerator<Move
     yield { is: 'budget', id: String(id), spent: nano(spent), held: nano(held), until: numberOrNone(until) };
   for await (const row of rows('SELECT *, 0 AS swept_at FROM holds', ['account', 'ref'])) yield readOpen('held', row);
   for await (const row of rows('SELECT *, at AS swept_at FROM swept', ['ref', 'account'])) yield readOpen('swept', row);
-  // Those of swept requests are in the rows before.
+  // Rows of swept requests were returned before.
   const finished = `SELECT * FROM finished AS f WHERE NOT EXISTS (SELECT 1 FROM swept AS s
     WHERE s.ref = f.ref AND s.account = f.account AND f.kind = 'charge')`;
   for await (const { ref, account, kind, until } of rows(finished, ['ref', 'account', 'kind']))
@@ -147,7 +147,7 @@ function readOpen(state: 'held' | 'swept', row: Row): LedgerRow {
       budgets: JSON.parse(String(row['budgets'])) as readonly string[],
       facts,
       sweptAt,
-      // When it was reserved is not known. A charge of the sweeper was counted when it was made.
+      // The time of the reservation is unknown. A charge of the sweeper counts at its own time.
       countedAt: state === 'held' ? facts.startedAt || until : sweptAt,
     },
   };
@@ -170,19 +170,19 @@ function convertFacts(facts: CallFacts): CallFacts {
   return facts.saved === undefined ? facts : { ...facts, saved: nano(facts.saved) };
 }
 
-/** Facts as JSON without the number of attempts: today they are a list, of which nothing else is known. */
+/** Facts as JSON without the number of attempts. Attempts are now a list, whose items are unknown. */
 function withoutAttempts(facts: unknown): string {
   return JSON.stringify({ ...(JSON.parse(String(facts)) as object), attempts: [] });
 }
 
-/** Whether documents are answers that are kept to be given again. Their costs are in another unit, and they expire. */
+/** Detects cached responses. Their costs are in another unit, and they expire. */
 function isCache(namespace: string): boolean {
   return namespace.startsWith('policies.cache.');
 }
 
-/** Namespaces whose documents have amounts as numbers. */
+/** Namespaces of documents with numeric amounts. */
 const WITH_AMOUNTS = /^(?:auth\.[\w-]+\.keys|core\.core\.(?!audit)[\w-]+)$/;
-/** Fields that are amounts, in budgets of keys, plans, accounts and of their own. */
+/** Names of amount fields, in budgets and in the budgets of keys, plans and accounts. */
 const AMOUNTS: ReadonlySet<string> = new Set(['budget', 'amount', 'soft']);
 
 function convertDocument(namespace: string, text: string): string {

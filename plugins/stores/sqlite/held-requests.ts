@@ -1,21 +1,22 @@
-/** A place in the table of {@link HeldRequests}; empty once its request has ended. */
+/** Entry of the table of {@link HeldRequests}; empty after its request has ended. */
 interface Place<T> {
   row: T | undefined;
 }
 
-/** Number of additions before the table is replaced, at least. */
+/** Minimum number of additions before the table is replaced. */
 const REPLACE_AFTER = 512;
 
 /**
- * Requests that are held, by their keys. Nothing is deleted from the table: V8 keeps a table with many deletions, and what was in it,
- * until a full collection. A request that ends empties its place, and a new table takes over the places that are not empty.
+ * Held requests by their keys. Entries are never deleted from the table: V8 retains a table with many deletions, and
+ * its contents, until a full collection. An ended request empties its entry, and a new table takes over the entries
+ * that are not empty.
  */
 export class HeldRequests<T> {
   readonly #most: number;
   #places = new Map<string, Place<T>>();
   #size = 0;
 
-  /** `most`: maximum requests; with more, all are forgotten. */
+  /** `most`: maximum number of requests; beyond it, all are dropped. */
   constructor(most: number) {
     this.#most = most;
   }

@@ -24,11 +24,11 @@ import { createSqliteTransfer } from './transfer.ts';
 import { Writer } from './writer.ts';
 
 interface DatabaseOptions {
-  /** The folder of `tollgate.db`; made when it is missing, readable by its owner alone. */
+  /** Folder of `tollgate.db`; created if missing, readable only by its owner. */
   readonly folder: string;
-  /** `full` waits for the disk at every commit: it survives a power cut, and is several times slower. */
+  /** `full` waits for the disk at every commit: it survives a power failure, and is several times slower. */
   readonly durability?: 'normal' | 'full';
-  /** What one account may keep. */
+  /** Maximum size of the documents of one account. */
   readonly keepPerAccount?: string | number;
 }
 
@@ -36,19 +36,19 @@ export const FILE = 'tollgate.db';
 
 const UNUSABLE = 'The folder of the sqlite store cannot be written: check that it exists and belongs to this user.';
 
-/** How long opening waits for other processes that open or migrate the same file. */
+/** Maximum wait at opening for other processes that open or migrate the same file. */
 const OPEN_BUSY_MS = 5000;
-/** How long a statement blocks this process for another one's lock; the writer tries again without blocking. */
+/** Maximum time that a statement blocks this process for another one's lock. The writer retries without blocking. */
 const BUSY_MS = 5;
-/** The schemas that a start can take further, and the one that it takes them to. */
+/** Oldest schema that a start can migrate, and the schema after migration. */
 const OLDEST = MIGRATIONS[0]?.version ?? 0;
 const NEWEST = MIGRATIONS.at(-1)?.version ?? 0;
-/** Pause before the next look whether no other process has the file open. */
+/** Pause between checks that no other process has the file open. */
 const ALONE_PAUSE_MS = 50;
 
 /**
- * Opens the database file and brings it to this version's schema. Rejects with `store_unavailable` when the folder or
- * the file cannot be used, or when another version of the gateway made the file.
+ * Opens the database file and migrates it to the current schema. Rejects with `store_unavailable` if the folder or the
+ * file is unusable, or if another version of the gateway created the file.
  */
 export async function openDatabase({ folder, durability = 'normal' }: DatabaseOptions): Promise<Database> {
   const { DatabaseSync } = await importDriver();
@@ -71,8 +71,8 @@ export async function openDatabase({ folder, durability = 'normal' }: DatabaseOp
 }
 
 /**
- * Opens a file. One of an earlier schema is opened when no other process has it open: processes of that version would go on writing
- * to tables that a migration changes.
+ * Opens a file. Waits until no other process has it open if its schema is older: processes of that version would
+ * continue to write to migrated tables.
  */
 async function openAlone(open: () => Database): Promise<Database> {
   const deadlineMs = performance.now() + OPEN_BUSY_MS;
@@ -96,7 +96,7 @@ async function openAlone(open: () => Database): Promise<Database> {
   }
 }
 
-/** Whether no other process has the file open: SQLite leaves the mode of the write-ahead log only then. */
+/** Checks that no other process has the file open: otherwise SQLite refuses to leave WAL mode. */
 function isAlone(database: Database): boolean {
   try {
     database.exec('PRAGMA journal_mode=DELETE');
@@ -108,8 +108,8 @@ function isAlone(database: Database): boolean {
 }
 
 /**
- * Whether the schema of a file is one of these versions. Without a prepared statement: one that was not collected keeps its
- * connection, and so the file, open after `close`. What is not prepared returns no rows, so an error is the answer.
+ * Checks if the schema version of a file is in this range. Avoids a prepared statement: until it is collected, it keeps
+ * its connection and the file open after `close`. Unprepared statements return no rows, so an error is the result.
  */
 function isVersionIn(database: Database, first: number, last: number): boolean {
   try {
@@ -124,14 +124,14 @@ function isVersionIn(database: Database, first: number, last: number): boolean {
 }
 
 /**
- * Copies the write-ahead log into the file, and closes. The driver does not do the first by itself while prepared
- * statements wait for the garbage collector; while other processes read, the log stays, which does no harm.
+ * Copies the write-ahead log into the file, and closes it. The driver does not copy it while prepared statements wait
+ * for the garbage collector. While other processes read, the log stays, which is harmless.
  */
 export function closeDatabase(database: Database): void {
   try {
     database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
   } catch {
-    // The disk is full or another process is busy: the log is copied at the next start.
+    // The disk is full or another process is busy: the next start copies the log.
   }
   database.close();
 }
@@ -146,8 +146,8 @@ async function makeFolder(folder: string): Promise<void> {
 }
 
 /**
- * Makes an empty file for its owner alone. A file that exists is not even opened: closing any descriptor of it would drop
- * all locks that SQLite holds on it in this process.
+ * Creates an empty file that only its owner can read. Never opens an existing file: closing any of its descriptors
+ * would release all locks that SQLite holds on it in this process.
  */
 async function makeFile(file: string): Promise<void> {
   try {
@@ -160,10 +160,10 @@ async function makeFile(file: string): Promise<void> {
 }
 
 const EVERY_MS = 5000;
-/** How many rows one round looks at in each table: a bounded pause, however large the file is. */
+/** Number of rows that one round checks per table. It bounds the pause, however large the file is. */
 const STEP = 1000;
 
-/** Makes a function that deletes what expired before `now`, a little at a time. */
+/** Creates a function that deletes some of the rows that expired before `now`. */
 export function createPurge(database: Database): (now: number) => void {
   const documents = database.prepare(`DELETE FROM documents WHERE (namespace, key) IN
     (SELECT namespace, key FROM documents WHERE expires IS NOT NULL AND expires <= ? LIMIT ${STEP})`);
@@ -183,8 +183,8 @@ export function createPurge(database: Database): (now: number) => void {
 }
 
 /**
- * Deletes expired rows of a table that has no index on its end (that would cost every call): each round looks at the
- * next rows in the order of their key, and begins again after the last.
+ * Deletes expired rows of a table without an index on its expiry, which would cost time in every call. Each round
+ * checks the next rows in key order, and restarts after the last.
  */
 function createWalk(database: Database, table: string, key: string, end: string, and = ''): (now: number) => void {
   const next = database.prepare(
@@ -199,7 +199,7 @@ function createWalk(database: Database, table: string, key: string, end: string,
   };
 }
 
-/** The part of what its disk has left that what is kept for accounts may take: books and calls go on when that is full. */
+/** Share of the free disk space for documents of accounts. Ledger and calls still work after it is used up. */
 const KEPT_SHARE = 0.5;
 
 async function findDiskRoom(folder: string): Promise<number> {
@@ -207,10 +207,10 @@ async function findDiskRoom(folder: string): Promise<number> {
   return bavail * bsize * KEPT_SHARE;
 }
 
-/** Purges every few seconds; returns what stops it. */
+/** Purges every few seconds; returns a function that stops it. */
 function startPurge(writer: Writer, purge: (now: number) => void): () => void {
   const timer = setInterval(() => {
-    // A store that cannot purge now says so to those who use it; the next round tries again.
+    // Callers notice a failing store themselves; the next interval tries again.
     writer.write('store.purge', () => purge(Date.now())).catch(() => undefined);
   }, EVERY_MS);
   timer.unref();
@@ -218,8 +218,8 @@ function startPurge(writer: Writer, purge: (now: number) => void): () => void {
 }
 
 /**
- * Opens the embedded store: one file, `tollgate.db`, that several processes of one machine may share. Rejects with
- * `store_unavailable` when the folder or the file cannot be used.
+ * Opens the embedded store: one file, `tollgate.db`, which several processes of one machine may share. Rejects with
+ * `store_unavailable` if the folder or the file is unusable.
  */
 export async function openSqlite(options: DatabaseOptions, observe?: StoreWatcher, log?: Log): Promise<Store> {
   const file = path.join(options.folder, FILE);
@@ -271,7 +271,7 @@ export default definePlugin({
     additionalProperties: false,
     examples: ['sqlite:./data'],
     properties: {
-      folder: { type: 'string', format: 'path', default: 'data', description: 'The folder of the database file.' },
+      folder: { type: 'string', format: 'path', default: 'data', description: 'Folder of the database file.' },
       durability: {
         type: 'string',
         enum: ['normal', 'full'],
@@ -289,7 +289,10 @@ export default definePlugin({
   },
 });
 
-/** Whether the store could be opened, and what is there; nothing is made or changed. Rejects as opening does. */
+/**
+ * Checks if the store could be opened, and describes its content. Creates and changes nothing. Rejects for the same
+ * reasons as opening.
+ */
 async function probeSqlite(folder: string): Promise<string> {
   const file = path.join(folder, FILE);
   const place = (await doesExist(file)) ? file : await nearestFolder(folder);
@@ -315,7 +318,7 @@ async function describeFile(file: string): Promise<string> {
   }
 }
 
-/** Whether a file is of {@link MICRO_DOLLAR_VERSION}; false where there is no file, or none that can be read. */
+/** Checks if a file is of {@link MICRO_DOLLAR_VERSION}; false if it is missing or unreadable. */
 async function isEarlier(file: string): Promise<boolean> {
   if (!(await doesExist(file))) return false;
   const { DatabaseSync } = await importDriver();
@@ -324,14 +327,14 @@ async function isEarlier(file: string): Promise<boolean> {
     database = new DatabaseSync(file, { readOnly: true });
     return isVersionIn(database, MICRO_DOLLAR_VERSION, MICRO_DOLLAR_VERSION);
   } catch {
-    // Opening it says why.
+    // Opening the file reports the reason.
     return false;
   } finally {
     database?.close();
   }
 }
 
-/** The folder itself, or the one above in which it would be made. */
+/** Returns the folder, or its nearest existing parent. */
 async function nearestFolder(folder: string): Promise<string> {
   return (await doesExist(folder)) || path.dirname(folder) === folder ? folder : nearestFolder(path.dirname(folder));
 }
@@ -344,8 +347,8 @@ function doesExist(file: string): Promise<boolean> {
 }
 
 /**
- * Windows, leases and numbers in the tables. Any other process may have the file open and count too, so each count is
- * a change of the {@link Writer}: limits are exact over all processes.
+ * Windows, leases and numbers in the tables. Other processes may have the file open and count too. Each count is
+ * therefore a change of the {@link Writer}, and limits are exact over all processes.
  */
 function createSqliteCounters(database: Database, writer: Writer): Counters {
   const sql = prepareCounters(database);
@@ -369,7 +372,7 @@ function createSqliteCounters(database: Database, writer: Writer): Counters {
 
 type CounterSql = ReturnType<typeof prepareCounters>;
 
-/** Takes from all windows, or undoes what it took when one of them has not enough. */
+/** Takes from all windows; reverts if one of them is insufficient. */
 function take(sql: CounterSql, windows: readonly Window[], now: number) {
   const states: WindowState[] = [];
   for (const [index, { key, limit, windowMs, amount }] of windows.entries()) {

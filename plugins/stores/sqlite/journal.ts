@@ -19,10 +19,10 @@ const ITEMS_AT_ONCE = 200;
 
 type Entry = NonNullable<LedgerChange<unknown>['entry']>;
 
-/** Entry of the books as the journal has it. */
+/** Ledger entry in the journal. */
 type EntryItem = readonly [kind: Entry['kind'], amount: number, reason: string, at: number];
 
-/** Record of a call as the journal has it, and what to take out of the rollup when it replaces one. */
+/** Call record in the journal, and the sums to subtract from the rollup if it replaces another record. */
 type RecordItem = readonly [
   at: number,
   countedAt: number,
@@ -36,13 +36,13 @@ type RecordItem = readonly [
   before: readonly [group: number, sums: Sums] | null,
 ];
 
-/** One end of a call, one credit, or one correction. */
+/** End of a call, credit, or correction. */
 type Item = readonly [ref: string, owner: string, entry: EntryItem | null, record: RecordItem | null];
 
 /**
- * Entries and records that are in the sums already, and not yet in their tables. A commit appends all of its items as one row, in
- * the same transaction as the sums; a later transaction moves rows to `entries`, `calls` and `rollup`. Exactly one process moves a
- * row, since it deletes the row in that transaction.
+ * Entries and records that are in the sums already, but not yet in their tables. A commit appends all of its items as
+ * one row, in the same transaction as the sums. A later transaction moves rows to `entries`, `calls` and `rollup`. It
+ * deletes each row that it moves, so exactly one process moves a row.
  */
 export class Journal {
   readonly #sql: ReturnType<typeof prepareJournal>;
@@ -54,7 +54,7 @@ export class Journal {
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  /** `onMove` writes what this transaction has not written of the sums: a move writes to their rows. */
+  /** `onMove` writes the pending sums of this transaction, because a move writes to their rows. */
   constructor(database: Database, writer: Writer, calls: CallsTables, onMove: () => void, log: Log | undefined) {
     this.#sql = prepareJournal(database);
     this.#calls = calls;
@@ -67,7 +67,7 @@ export class Journal {
       calls.groups.clear();
       calls.names.clear();
     });
-    // Rows of a process that was killed.
+    // Moves rows of a process that was killed.
     if (this.#has('any')) this.#moveLater(MOVE_AFTER_MS);
   }
 
@@ -114,7 +114,7 @@ export class Journal {
     });
   }
 
-  /** Moves all rows that are there. */
+  /** Moves all current rows. */
   async drain(): Promise<void> {
     await this.read('ledger.move', () => undefined);
   }
@@ -129,15 +129,15 @@ export class Journal {
     );
   }
 
-  /** Moves what is left, and stops. */
+  /** Moves the remaining rows, and stops. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
-    // Rows that stay are moved at the next start.
+    // The next start moves remaining rows.
     await this.drain().catch(() => undefined);
   }
 
-  /** Whether there are rows; false also where the file cannot be read, which the next query reports. */
+  /** Checks if there are rows. Also false if the file is unreadable, which the next query reports. */
   #has(which: 'any' | 'isLong'): boolean {
     try {
       return this.#sql[which].get() !== undefined;
@@ -190,7 +190,7 @@ export class Journal {
   }
 }
 
-/** Items of a row; undefined when it is not as it was written. */
+/** Reads the items of a row; undefined if the row is damaged. */
 function readItems(checksum: unknown, data: unknown): readonly Item[] | undefined {
   if (typeof data !== 'string' || crc32(data) !== checksum) return undefined;
   try {
@@ -217,7 +217,7 @@ const RECORD_TYPES = Object.freeze([
   ...['number', 'number', 'number', 'string', 'string', undefined, 'string', 'string', 'object', 'object'],
 ]);
 
-/** Whether a list has values of these types; undefined stands for any. */
+/** Checks the types of a list's values; undefined allows any type. */
 function hasTypes(list: unknown, types: readonly (string | undefined)[]): list is readonly unknown[] {
   if (!Array.isArray(list) || list.length !== types.length) return false;
   for (let at = 0; at < types.length; at += 1) {
@@ -235,7 +235,7 @@ function isBefore(before: unknown): boolean {
   return before === null || (Array.isArray(before) && typeof before[0] === 'number' && isSums(before[1]));
 }
 
-/** What a move adds to one group of one hour. */
+/** Sums that a move adds to one group of one hour. */
 interface CountedGroup {
   readonly hour: number;
   readonly group: number;
@@ -249,7 +249,7 @@ class Move {
   /** Newest entries, by account. */
   readonly #newest = new Map<string, number>();
   readonly #counted = new Map<string, CountedGroup>();
-  /** The group that was counted last: most calls of a moment have the same one. */
+  /** Last counted group: consecutive calls usually have the same one. */
   #last: CountedGroup | undefined;
   #n: number | undefined;
 
@@ -281,7 +281,7 @@ class Move {
     values.push(ref, ownerId, group, owner === shown ? ownerId : names.idOf(shown));
     values.push(names.idOf(dimensions[1] ?? '-'), names.idOf(dimensions[2] ?? '-'));
     values.push(request, session, outcome, facts, countedAt);
-    // The first sum is that of requests: one.
+    // The first sum is the number of requests: one.
     for (let index = 1; index < sums.length; index += 1) values.push(sums[index] ?? 0);
     if (before) sql.replace.run(...values, at, ref, ownerId);
     else sql.add.run(...values);
@@ -328,7 +328,7 @@ function prepareJournal(database: Database) {
   return {
     append: database.prepare('INSERT INTO journal (checksum, data) VALUES (?, ?)'),
     any: database.prepare('SELECT 1 AS known FROM journal LIMIT 1'),
-    /** Whether there are more rows than one transaction moves. */
+    /** Returns a row if there are more rows than one transaction moves. */
     isLong: database.prepare(`SELECT 1 AS known FROM journal LIMIT 1 OFFSET ${ROWS_AT_ONCE}`),
     first: database.prepare('SELECT n, checksum, data FROM journal ORDER BY n LIMIT ?'),
     remove: database.prepare('DELETE FROM journal WHERE n <= ?'),
@@ -346,10 +346,10 @@ function prepareJournal(database: Database) {
   };
 }
 
-/** Maximum groups and names that are remembered; a gateway has as many groups as its users have models. */
+/** Maximum number of cached groups and names. A gateway has about as many groups as its users have models. */
 const MAX_REMEMBERED = 20_000;
 
-/** Numbers of the groups that calls are counted by. Groups are never deleted, so what is remembered stays true. */
+/** Numbers of the groups that count calls. Groups are never deleted, so the cache stays valid. */
 export class CallGroups {
   readonly #sql: Pick<CallsSql, 'addGroup' | 'groupId' | 'group'>;
   #ids = new Map<string, number>();
@@ -359,9 +359,9 @@ export class CallGroups {
     this.#sql = sql;
   }
 
-  /** The number of a group, which is added when it is new; inside a transaction. */
+  /** Returns the number of a group, and adds new groups. Runs inside a transaction. */
   idOf(dimensions: Dimensions): number {
-    // No text of a record holds a NUL.
+    // Texts of records contain no NUL.
     const key = dimensions.join('\0');
     const known = this.#ids.get(key);
     if (known !== undefined) return known;
@@ -381,14 +381,14 @@ export class CallGroups {
     return dimensions;
   }
 
-  /** Forgets everything: a transaction was undone, and its numbers may be given to others. */
+  /** Clears the cache: a transaction was rolled back, and its numbers may be assigned to other groups. */
   clear(): void {
     this.#ids = new Map();
     this.#dimensions = new Map();
   }
 }
 
-/** Numbers of accounts, users and keys. Names are never deleted, so what is remembered stays true. */
+/** Numbers of accounts, users and keys. Names are never deleted, so the cache stays valid. */
 export class CallNames {
   readonly #sql: Pick<CallsSql, 'addName' | 'nameId'>;
   #ids = new Map<string, number>();
@@ -397,7 +397,7 @@ export class CallNames {
     this.#sql = sql;
   }
 
-  /** The number of a name, which is added when it is new; inside a transaction. */
+  /** Returns the number of a name, and adds new names. Runs inside a transaction. */
   idOf(name: string): number {
     const known = this.#ids.get(name);
     if (known !== undefined) return known;
@@ -408,19 +408,19 @@ export class CallNames {
     return id;
   }
 
-  /** The number of a name; undefined when no call has it. */
+  /** Returns the number of a name; undefined if no call has it. */
   find(name: string): number | undefined {
     const id = this.#sql.nameId.get(name)?.['id'];
     return id == null ? undefined : Number(id);
   }
 
-  /** Forgets everything, as {@link CallGroups.clear}. */
+  /** Clears the cache, as {@link CallGroups.clear}. */
   clear(): void {
     this.#ids = new Map();
   }
 }
 
-/** The tables of calls, and the numbers that they name things by. */
+/** Tables of calls, and the numbers of their groups and names. */
 export interface CallsTables {
   readonly sql: CallsSql;
   readonly groups: CallGroups;

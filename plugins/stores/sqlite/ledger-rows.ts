@@ -15,9 +15,9 @@ import { HeldRequests } from './held-requests.ts';
 import type { Journal } from './journal.ts';
 import type { Writer } from './writer.ts';
 
-/** How many expired reservations one transaction of the sweeper settles. */
+/** Maximum number of expired reservations that one transaction of the sweeper settles. */
 const SWEEP_BATCH = 200;
-/** How many rows of each kind are remembered. */
+/** Maximum number of cached rows of each kind. */
 const MAX_REMEMBERED = 20_000;
 
 type Row = ReturnType<Statement['get']>;
@@ -28,7 +28,7 @@ interface Account {
   readonly sums: AccountBalance;
 }
 
-/** What this transaction adds to a row of sums. */
+/** Amounts that this transaction adds to a row of sums. */
 interface Addition {
   readonly kind: 'account' | 'budget';
   readonly id: string;
@@ -42,9 +42,9 @@ interface Addition {
 }
 
 /**
- * The rows of the ledger. What is in them is decided by `kit/ledger.ts`, inside a transaction of the {@link Writer}. Rows that this
- * process wrote are remembered until another process commits anything or a transaction is undone, so that few are read again. What a
- * transaction adds to sums is written at its end, at once for all its changes.
+ * Rows of the ledger. `kit/ledger.ts` decides their content, inside a transaction of the {@link Writer}. Rows written
+ * by this process are cached until another process commits or a transaction is rolled back. The additions of a
+ * transaction to sums are written together at its end.
  */
 export class LedgerTables {
   readonly sql: LedgerSql;
@@ -53,9 +53,12 @@ export class LedgerTables {
   #budgets = new Map<string, BudgetRow>();
   /** Held requests of this process by {@link requestKey}. */
   readonly #held = new HeldRequests<OpenRequest>(MAX_REMEMBERED);
-  /** By kind and id: what this transaction has not written yet. Replaced, not emptied: an emptied Map keeps what was in it. */
+  /**
+   * Unwritten additions of this transaction, by kind and id. Replaced instead of cleared, because a cleared Map retains
+   * its memory.
+   */
   #added = new Map<string, Addition>();
-  /** Whether this transaction has looked for commits of other processes. */
+  /** This transaction has checked for commits of other processes. */
   #isCurrent = false;
   #version: unknown;
 
@@ -70,7 +73,7 @@ export class LedgerTables {
     });
   }
 
-  /** Where entries and records go. */
+  /** Sets the journal for entries and records. */
   useJournal(journal: Journal): void {
     this.#journal = journal;
   }
@@ -80,13 +83,13 @@ export class LedgerTables {
     return this.#held.size;
   }
 
-  /** Writes what is to be written before a commit, and before a query of accounts or budgets. */
+  /** Writes pending sums before a commit, and before a query of accounts or budgets. */
   readonly flush = (): void => {
     this.#isCurrent = false;
     if (this.#added.size === 0) return;
     const values: SqlValue[] = [];
     for (const { kind, id, name, balance, held, spent, credited, updatedAt, until } of this.#added.values()) {
-      // A name that is not its key is written as JSON: that has no NUL and no half of a surrogate pair.
+      // A name other than its key is stored as JSON, which has no NUL and no lone surrogate.
       const packed = name === undefined || name === id ? null : JSON.stringify(name);
       values.push(kind, id, balance, held, spent, credited, updatedAt, until ?? null, packed);
     }
@@ -97,27 +100,27 @@ export class LedgerTables {
     }
   };
 
-  /** Reads the rows, and writes what the change makes of them. */
+  /** Reads the rows, and writes the result of the change. */
   apply<T>(keys: LedgerKeys, change: (rows: LedgerRows, now: number) => LedgerChange<T>): T {
     const now = Date.now();
     const id = requestKey(keys);
     const held = this.#held.get(id);
     if (held && keys.budgets === undefined) {
-      // The end of a hold adds to sums, whatever they are: that others have changed them since does not matter.
+      // The end of a hold only adds to sums, so concurrent changes by other processes do not matter.
       const rows = this.#readRows(keys, held, now);
       const made = change(rows, now);
       if (made.request && this.#putRequest('endHold', keys, made.request)) return this.#write(keys, id, rows, made);
-      // Another process has ended it, or swept it.
+      // Another process has ended or swept it.
       this.#held.delete(id);
     }
     if (!this.#isCurrent) {
-      // What is remembered is forgotten when another process has committed since this one last looked.
+      // Commits of other processes since the last check invalidate the cache.
       const version = this.sql.version.get()?.['data_version'];
       if (version !== this.#version) this.#forget();
       this.#version = version;
       this.#isCurrent = true;
     }
-    // A reservation is almost always the first of its id: its hold is written on condition that it is.
+    // A reservation is almost always the first of its id, so the hold is inserted on that condition, without a read.
     if (keys.budgets && !held) {
       const rows = this.#readRows(keys, undefined, now);
       const made = change(rows, now);
@@ -134,7 +137,7 @@ export class LedgerTables {
     const budgets: (BudgetRow | undefined)[] = [];
     for (const id of keys.budgets ?? (request && request.state !== 'ended' ? request.budgets : [])) {
       const known = this.#budgets.get(id);
-      // One that is over may have been deleted meanwhile.
+      // An expired budget may have been deleted meanwhile.
       const isThere = known && (known.until === undefined || known.until > now);
       budgets.push(isThere ? known : this.#readBudget(id));
     }
@@ -142,7 +145,7 @@ export class LedgerTables {
     return { account: account?.sums, budgets, request };
   }
 
-  /** Writes what a change made, but for the request. */
+  /** Writes the result of a change, except the request. */
   #write<T>(keys: LedgerKeys, id: string, before: LedgerRows, made: LedgerChange<T>): T {
     const { request, account, budgets = [], entry, record } = made;
     if (request?.state === 'held') this.#held.set(id, request);
@@ -177,7 +180,7 @@ export class LedgerTables {
     const key = `${kind} ${id}`;
     const known = this.#added.get(key);
     if (known) return known;
-    // One literal: keys behind a spread would make each row a hash table.
+    // One literal: keys after a spread would turn each row into a hash table.
     const added = { kind, id, name, until, balance: 0, held: 0, spent: 0, credited: 0, updatedAt: 0 };
     this.#added.set(key, added);
     return added;
@@ -215,11 +218,11 @@ export class LedgerTables {
   #readRequest({ ref, account, kind }: LedgerKeys): RequestRow | undefined {
     const row = kind === 'charge' ? this.sql.hold.get(ref, account) : undefined;
     if (row) return readHold(row);
-    // How long it is remembered does not matter to any change.
+    // No change depends on its expiry.
     return this.sql.ended.get(ref, account, kind) ? { state: 'ended', until: undefined } : undefined;
   }
 
-  /** Writes a request; false where it is not in the state that the statement is for. */
+  /** Writes a request; false if it is not in the state that the statement requires. */
   #putRequest(
     statement: 'addHold' | 'endHold' | 'putHold',
     { ref, account, kind }: LedgerKeys,
@@ -231,17 +234,17 @@ export class LedgerTables {
   }
 }
 
-/** The columns of a hold behind its state and its end. */
+/** Columns of a hold after its state and its expiry. */
 export function openColumns(request: RequestRow): readonly SqlValue[] {
   if (request.state === 'ended') return NOT_OPEN;
   const { amount, budgets, facts, sweptAt, countedAt } = request;
   return [amount, JSON.stringify(budgets), packPlanned(facts), sweptAt, countedAt];
 }
 
-/** The columns of a request that has ended. */
+/** Columns of an ended request. */
 const NOT_OPEN: readonly null[] = Object.freeze([null, null, null, null, null]);
 
-/** A row of the table `holds`. */
+/** Reads a row of the table `holds`. */
 export function readHold(row: NonNullable<Row>): RequestRow {
   const { state } = row;
   if (state !== 'held' && state !== 'swept') return { state: 'ended', until: Number(row['until']) };
@@ -249,7 +252,7 @@ export function readHold(row: NonNullable<Row>): RequestRow {
     state,
     amount: Number(row['amount']),
     budgets: JSON.parse(String(row['budgets'])) as readonly string[],
-    // Only the sweeper and corrections ask for them.
+    // Lazy: only the sweeper and corrections read them.
     get facts() {
       return readFacts(row['facts']);
     },
@@ -259,13 +262,13 @@ export function readHold(row: NonNullable<Row>): RequestRow {
   };
 }
 
-/** Adds a row; returns the rows, or new ones when there were too many. */
+/** Adds a row to a cache; returns the cache, or a new one if there were too many rows. */
 function remember<T>(rows: Map<string, T>, key: string, row: T): Map<string, T> {
   const kept = rows.size >= MAX_REMEMBERED ? new Map<string, T>() : rows;
   return kept.set(key, row);
 }
 
-/** The sums of an account; zeros without a row. */
+/** Reads the sums of an account; zeros without a row. */
 export function readBalance(row: Row): AccountBalance {
   return {
     balance: Number(row?.['balance'] ?? 0),
@@ -276,16 +279,19 @@ export function readBalance(row: Row): AccountBalance {
   };
 }
 
-/** The name of an account: as its row has it, or its key. */
+/** Reads the name of an account from its row; its key by default. */
 export function readName(key: string, packed: unknown): string {
   return typeof packed === 'string' ? (JSON.parse(packed) as string) : key;
 }
 
-/** How many rows of sums one statement adds to. */
+/** Maximum number of rows of sums in one statement. */
 const SUMS_AT_ONCE = 8;
 const SUMS_COLUMNS = 9;
 
-/** Adds to rows of sums, given as the values of their columns one after the other: a statement for each number of rows. */
+/**
+ * Prepares statements that add to rows of sums, one for each number of rows. Their values are the columns of all rows
+ * in order.
+ */
 function prepareAddSums(database: Database): readonly Statement[] {
   return Array.from({ length: SUMS_AT_ONCE }, (_, at) =>
     database.prepare(`INSERT INTO sums (kind, id, balance, held, spent, credited, updated_at, until, name, last_entry)
@@ -298,10 +304,10 @@ function prepareAddSums(database: Database): readonly Statement[] {
   );
 }
 
-/** The prepared statements of the ledger. */
+/** Prepared statements of the ledger. */
 function prepareLedger(database: Database) {
   return {
-    /** Another number when another process has committed. */
+    /** Changes after each commit of another process. */
     version: database.prepare('PRAGMA data_version'),
     sums: database.prepare(`SELECT name, balance, held, spent, credited, updated_at, until FROM sums
       WHERE kind = ? AND id = ?`),
@@ -327,9 +333,9 @@ function prepareLedger(database: Database) {
       LEFT JOIN sums AS s ON s.kind = 'account' AND s.id = h.account WHERE h.state = 'held' AND h.until < ? LIMIT ?`),
     accounts: database.prepare(`SELECT id, name, balance, held, spent, credited, updated_at FROM sums
       WHERE kind = 'account' AND id > ? ORDER BY id LIMIT ?`),
-    /** An account's newest entry. */
+    /** Newest entry of an account. */
     newest: database.prepare("SELECT last_entry AS n FROM sums WHERE kind = 'account' AND id = ?"),
-    /** The entry before a cursor. */
+    /** Entry before a cursor. */
     older: database.prepare('SELECT before AS n FROM entries WHERE n = ? AND account = ?'),
     entries: database.prepare(`WITH RECURSIVE chain AS (
         SELECT * FROM entries WHERE n = ? UNION ALL SELECT e.* FROM chain JOIN entries AS e ON e.n = chain.before LIMIT ?)

@@ -31,18 +31,18 @@ import { type CallGroups, type CallNames, type CallsTables, Journal, openCallsTa
 import { type LedgerSql, LedgerTables, readBalance, readName } from './ledger-rows.ts';
 import type { Writer } from './writer.ts';
 
-/** Number of calls at once from which commits wait for each other. */
+/** Minimum number of concurrent calls for shared commits. */
 const LOAD = 4;
 
-/** A ledger in SQLite, and the journal of what it has not moved to its tables yet. */
+/** Ledger in SQLite, and the journal of rows that are not yet in its tables. */
 export interface SqliteLedger {
   readonly ledger: Ledger;
   readonly journal: Journal;
 }
 
 /**
- * Money in SQLite: each change is part of a transaction of the {@link Writer}, and reads see what is queued there. One for each
- * connection: it would not see what another ledger writes on the same one.
+ * Opens a ledger in SQLite. Each change is part of a transaction of the {@link Writer}, and reads see its queued
+ * changes. A connection must have only one ledger: a second one would miss its writes.
  */
 export function openSqliteLedger(database: Database, writer: Writer, log?: Log): SqliteLedger {
   const tables = new LedgerTables(database, writer);
@@ -89,23 +89,23 @@ function readAccounts(sql: LedgerSql, { limit, after }: Page): readonly AccountR
   return rows.map((row) => ({ account: readName(String(row['id']), row['name']), ...readBalance(row) }));
 }
 
-/** A page of an account's entries, newest first; `account` is its name as the caller has it. */
+/** Reads a page of an account's entries, newest first. `account` is its name as the caller gave it. */
 function readEntries(sql: LedgerSql, account: string, { limit, after }: Page): readonly LedgerEntry[] {
   const id = storeKey(account);
   const first = after === undefined ? sql.newest.get(id) : sql.older.get(readCursor(after), id);
   return sql.entries.all(Number(first?.['n'] ?? 0), pageLimit(limit)).map((row) => readEntryRow(account, row, Number));
 }
 
-/** How many records one statement looks at: the clock is looked at between two of them. */
+/** Number of records that one statement scans between two reads of the clock. */
 const STEP = 250;
-/** How many rows of the rollup, or records, one statement of a report sums. */
+/** Number of rollup rows or records that one statement of a report sums. */
 const PIECE = 5000;
-/** How many records one transaction deletes. */
+/** Number of records that one transaction deletes. */
 const FORGET_BATCH = 2000;
 
 type Row = ReturnType<Statement['all']>[number];
 
-/** What the ledger answers about calls, and how it forgets them. */
+/** Creates the ledger's queries about calls, and their deletion. */
 export function createCallReads(
   tables: CallsTables,
   writer: Writer,
@@ -122,7 +122,7 @@ export function createCallReads(
       for (;;) {
         const known = await journal.read('ledger.report', wholeBefore);
         const rows = await readReport(tables, writer, turns, query, known);
-        // Records that went away meanwhile may be missing: then once more, without them.
+        // Records deleted meanwhile may be missing, so read again without them.
         if ((await writer.readLatest('ledger.report', wholeBefore)) === known) return rows;
       }
     },
@@ -140,7 +140,9 @@ export function createCallReads(
   };
 }
 
-/** Looks at records step by step until the page is full, there are no more, or it has looked at as many or as long as it may. */
+/**
+ * Scans records step by step until the page is full, no records are left, or the limit of records or time is reached.
+ */
 function readPage({ sql: { reads }, names }: CallsTables, query: CallQuery): CallPage {
   const { from, to, limit, before } = readCallSpan(query);
   const filter = cleanFilter(query);
@@ -171,12 +173,12 @@ function readPage({ sql: { reads }, names }: CallsTables, query: CallQuery): Cal
   return { calls: found.map(readRow), next: cursorOf(place) };
 }
 
-/** The value of an index; names that no call has are numbers that no row has. */
+/** Returns the value to look up in an index. Unknown names become a number that no row has. */
 function indexValue(names: CallNames, { name, value }: ChosenIndex): string | number {
   return name === 'requestId' || name === 'session' ? value : (names.find(value) ?? -1);
 }
 
-/** A tie that is before all records of its moment. */
+/** Tie before all records of its millisecond. */
 const NOTHING_BEFORE = -1;
 
 function placeOf(row: Row): Place {
@@ -220,7 +222,7 @@ async function readReport(
     const read = span.of === 'hours' ? readHours : readCalls;
     for (let place: Place | undefined = { at: span.from, tie: NOTHING_BEFORE }; place; ) {
       const start: Place = place;
-      // Added afterwards: what runs in the writer may run twice.
+      // Added outside of the writer, because its queries may run twice.
       const piece = await writer.readLatest('ledger.report', () => read(tables, report, span, start));
       addSums(tables.groups, report, span.interval, piece.rows);
       place = piece.end;
@@ -232,13 +234,13 @@ async function readReport(
   return report.rows();
 }
 
-/** A row by its time and its number: records and hours are in this order. */
+/** Position of a row by its time and its number, which is the order of records and hours. */
 interface Place {
   readonly at: number;
   readonly tie: number;
 }
 
-/** The sums of some rows by group; `end` is where the next piece begins, absent for the last. */
+/** Sums of some rows by group. `end` is the start of the next piece; absent for the last. */
 interface Piece {
   readonly rows: readonly Row[];
   readonly end?: Place;
@@ -251,7 +253,7 @@ function readHours({ sql }: CallsTables, _report: Report, { to }: ReportSpan, { 
   return { rows, ...(last && { end: last }) };
 }
 
-/** As {@link readHours}, of the records: those of an index where the filter has one. */
+/** Reads sums of records, as {@link readHours} does of hours; uses an index if the filter has one. */
 function readCalls(
   { sql: { reads }, names }: CallsTables,
   { filter, bySession }: Report,

@@ -2,16 +2,16 @@ import { GatewayError } from '../../../contract/index.ts';
 import { explainSchemaVersion } from '../kit/failure.ts';
 import type { Database } from './driver.ts';
 
-/** One step of the schema: `sql` takes a file of the version before it to `version` (SQLite's `user_version`). */
+/** Schema migration: `sql` changes a file from the previous version to `version` (SQLite's `user_version`). */
 export interface Migration {
   readonly version: number;
   readonly sql: string;
 }
 
 /**
- * All steps, in ascending order; the first one makes a new file. To change the schema, append a step with the next
- * version and a test that takes a file with rows of the version before through it. A step that was released is never
- * edited. Versions before 7 were of builds that were not released: their files are refused.
+ * All migrations in ascending order; the first one creates a new file. To change the schema, append a migration with
+ * the next version, and a test that migrates a file with rows of the previous version. Never edit a released migration.
+ * Versions before 7 belong to unreleased builds, and their files are rejected.
  */
 export const MIGRATIONS: readonly Migration[] = Object.freeze([
   {
@@ -119,8 +119,8 @@ export const MIGRATIONS: readonly Migration[] = Object.freeze([
 const WORDS = { kind: 'sqlite', place: 'folder', remedy: 'set store to a new folder' } as const;
 
 /**
- * Brings the file to the newest version in one transaction, so that several processes may start at once. Throws
- * `store_unavailable`, and changes nothing, when the file is older than the first step or newer than the last one.
+ * Migrates the file to the newest version in one transaction, so that several processes may start concurrently. Throws
+ * `store_unavailable` and changes nothing if the file is older than the first migration or newer than the last.
  */
 export function migrate(database: Database, migrations: readonly Migration[] = MIGRATIONS): void {
   database.exec('BEGIN IMMEDIATE');
@@ -139,7 +139,7 @@ export function migrate(database: Database, migrations: readonly Migration[] = M
   }
 }
 
-/** Version 0 is a new, empty file; what is between the first step and the last one is taken further. */
+/** Version 0 is a new, empty file. Versions from the first to the last migration are migrated. */
 export function checkVersion(version: number, migrations: readonly Migration[]): void {
   const first = migrations[0]?.version ?? 0;
   const last = migrations.at(-1)?.version ?? 0;
@@ -152,6 +152,6 @@ function rollBack(database: Database): void {
   try {
     database.exec('ROLLBACK');
   } catch {
-    // A full disk makes SQLite roll back by itself: then nothing is left to roll back.
+    // On a full disk, SQLite has already rolled back itself.
   }
 }

@@ -11,7 +11,7 @@ import type { Writer } from './writer.ts';
 
 type Row = ReturnType<Statement['all']>[number];
 
-/** How many rows one statement reads. */
+/** Number of rows that one statement reads. */
 const PAGE = 500;
 
 /** Reads all rows of the file, and adds rows to an empty one. */
@@ -88,7 +88,7 @@ async function* readAll(database: Database, writer: Writer, ledger: Ledger): Asy
     yield { is: 'records_from', at: Number(value) };
 }
 
-/** Goes through a table in the order of its key, page by page. */
+/** Reads a table in key order, page by page. */
 export async function* walk(
   database: Database,
   writer: Writer,
@@ -117,7 +117,7 @@ function readSums(row: Row): LedgerRow {
   return { is: 'budget', id, spent: Number(row['spent']), held: Number(row['held']), until };
 }
 
-/** Without getters: rows are written as JSON. */
+/** Copies a request without getters, because rows are written as JSON. */
 function plainRequest(request: RequestRow): RequestRow {
   return request.state === 'ended' ? request : { ...request };
 }
@@ -134,7 +134,10 @@ function readEnded({ kind, account, ref, until }: Row): LedgerRow {
 
 type Writers = { readonly [Is in MovedRow['is']]: (row: Extract<MovedRow, { readonly is: Is }>) => void };
 
-/** Makes what writes rows, inside a transaction; that may run twice, so nothing is remembered beside the tables. */
+/**
+ * Creates a function that writes rows inside a transaction. The transaction may run twice, so the function caches
+ * nothing outside the tables.
+ */
 function createWriter(database: Database, { sql, groups, names }: CallsTables): (rows: readonly MovedRow[]) => void {
   const insert = (table: string, columns: string): Statement =>
     database.prepare(`INSERT INTO ${table} (${columns}) VALUES (${columns.replaceAll(/\w+/g, '?')})`);
@@ -148,7 +151,7 @@ function createWriter(database: Database, { sql, groups, names }: CallsTables): 
     VALUES ('budget', ?, ?, ?, ?, 0, 0, 0, 0)`);
   const entries = database.prepare(`INSERT INTO entries (before, account, kind, ref, amount, reason, at)
     VALUES (coalesce((SELECT last_entry FROM sums WHERE kind = 'account' AND id = ?1), 0), ?1, ?2, ?3, ?4, ?5, ?6)`);
-  // The newest entry is in the row of the account, which has the rest once the account itself comes.
+  // Inserts the account's row with its newest entry; the account itself adds the other columns later.
   const newest = database.prepare(`INSERT INTO sums (kind, id, last_entry, balance, held, spent, credited, updated_at)
     VALUES ('account', ?, ?, 0, 0, 0, 0, 0) ON CONFLICT DO UPDATE SET last_entry = excluded.last_entry`);
   const accounts =

@@ -5,32 +5,32 @@ import { type Database, isBusy, isDamage, type Statement, sqliteFailure } from '
 
 interface Job {
   readonly operation: string;
-  /** When it was asked for, for the time that it took. */
+  /** Time of the request, to measure its duration. */
   readonly startedMs: number;
   readonly change: () => unknown;
-  /** Whether it changes nothing, and only waits for the changes before it. */
+  /** The job changes nothing, and only waits for the changes before it. */
   readonly isQuery: boolean;
-  /** What the change returned, for after the commit. */
+  /** Result of the change, for after the commit. */
   result: unknown;
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: unknown) => void;
-  /** When it first found the lock taken by another process; undefined for almost all. */
+  /** Time when it first found the lock taken by another process; undefined in almost all cases. */
   busySince: number | undefined;
 }
 
-/** How long a change may wait for the lock of other processes. */
+/** Maximum time that a change waits for the lock of other processes. */
 const BUSY_BOUND_MS = 1000;
-/** The longest pause before the next attempt to get the lock. */
+/** Maximum pause before the next attempt to get the lock. */
 const BUSY_PAUSE_MS = 10;
-/** Time between two commits under load: more changes share the second. */
+/** Time between two commits under load, so that more changes share the second. */
 const SHARED_COMMIT_MS = 2;
-/** How many changes may wait at once; more are refused, so that a stuck disk does not fill the memory. */
+/** Maximum number of waiting changes. Further ones are rejected, so that a hanging disk does not fill the memory. */
 const MAX_QUEUED = 10_000;
 
 /**
- * Runs all changes that one turn of the event loop asks for in one `BEGIN IMMEDIATE` transaction, each whole or not at
- * all. Under load a transaction also has the changes of the turns within 2 ms of the one before. A promise resolves after the
- * commit that holds its change.
+ * Runs all changes of one event loop turn in one `BEGIN IMMEDIATE` transaction, each completely or not at all. Under
+ * load, a transaction also has the changes of turns within 2 ms after the previous one. A promise resolves after the
+ * commit of its change.
  */
 export class Writer {
   readonly #file: string;
@@ -48,7 +48,10 @@ export class Writer {
   #hasLoad = (): boolean => false;
   #committedMs = 0;
 
-  /** `file` is named in errors for the operator; `observe` is told what each named operation took, `onFailure` what one failed with. */
+  /**
+   * `file` appears in errors for the operator. `observe` gets the duration of each named operation, `onFailure` the
+   * error of a failed one.
+   */
   constructor(database: Database, file: string, observe: StoreWatcher = () => undefined, onFailure?: FailureWatcher) {
     this.#file = file;
     this.#observe = observe;
@@ -58,7 +61,7 @@ export class Writer {
     this.#rollback = database.prepare('ROLLBACK');
   }
 
-  /** What an operation found that no later one mends: damaged pages; undefined while none did. */
+  /** First error that no later operation can fix: damaged pages. Undefined without one. */
   get damage(): unknown {
     return this.#damage;
   }
@@ -67,35 +70,38 @@ export class Writer {
     return this.#isClosed;
   }
 
-  /** Whether changes wait for their commit. */
+  /** Changes wait for their commit. */
   get hasQueued(): boolean {
     return this.#queue.length > 0;
   }
 
-  /** `hasLoad` says whether so many calls run at once that their commits are worth waiting for each other. */
+  /** `hasLoad` returns true if so many calls run concurrently that shared commits are worth their delay. */
   useLoad(hasLoad: () => boolean): void {
     this.#hasLoad = hasLoad;
   }
 
-  /** Calls `listener` at the end of each transaction, which it is a part of. */
+  /** Calls `listener` at the end of each transaction, as part of it. */
   onCommit(listener: () => void): void {
     this.#onCommit.push(listener);
   }
 
-  /** Calls `listener` when changes were undone: what it remembers of the tables may never have been there. */
+  /** Calls `listener` after changes were rolled back. Its cached rows may never have existed. */
   onRollback(listener: () => void): void {
     this.#onRollback.push(listener);
   }
 
-  /** Queues a change, which is synchronous and uses the database only: it may run more than once until it is committed. */
+  /**
+   * Queues a change. It must be synchronous and use only the database, because it may run more than once before its
+   * commit.
+   */
   write<T>(operation: string, change: () => T, isQuery = false): Promise<T> {
     if (this.#isClosed) return this.#refuse(operation, storeClosed());
     if (this.#queue.length >= MAX_QUEUED)
-      return this.#refuse(operation, storeUnavailable('The sqlite store cannot keep up: too many changes wait.'));
+      return this.#refuse(operation, storeUnavailable('The sqlite store is overloaded: too many changes are queued.'));
     return this.#add(operation, change, isQuery);
   }
 
-  /** Runs a query at once; it sees what is committed. */
+  /** Runs a query at once, on committed data. */
   read<T>(operation: string, query: () => T): Promise<T> {
     if (this.#isClosed) return this.#refuse(operation, storeClosed());
     const startedMs = performance.now();
@@ -108,7 +114,10 @@ export class Writer {
     }
   }
 
-  /** Runs a query that also sees what is queued; where another process keeps the lock, that is refused and the query still answered. */
+  /**
+   * Runs a query that also sees queued changes. If another process holds the lock for too long, the changes are
+   * rejected, and the query still returns.
+   */
   readLatest<T>(operation: string, query: () => T): Promise<T> {
     return this.#queue.length === 0 ? this.read(operation, query) : this.write(operation, query, true);
   }
@@ -118,10 +127,10 @@ export class Writer {
     return Promise.reject(error as Error);
   }
 
-  /** Commits what is queued, then refuses everything. */
+  /** Commits queued changes, then rejects all operations. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    // Jobs end in the order they were added in, so this one ends last; why it fails does not matter here.
+    // Jobs end in the order they were added, so this one ends last; its error does not matter here.
     if (this.#queue.length > 0) await this.#add('store.close', () => undefined).catch(() => undefined);
   }
 
@@ -133,7 +142,7 @@ export class Writer {
       if (this.#isScheduled) return;
       this.#isScheduled = true;
       const dueMs = this.#hasLoad() && !this.#isClosed ? this.#committedMs + SHARED_COMMIT_MS - startedMs : 0;
-      // The changes of requests that have arrived meanwhile are in it, too.
+      // The transaction includes changes of requests that have arrived meanwhile.
       if (dueMs > 0) setTimeout(setImmediate, Math.ceil(dueMs), this.#flush);
       else setImmediate(this.#flush);
     }) as Promise<T>;
@@ -148,8 +157,8 @@ export class Writer {
   };
 
   /**
-   * Runs jobs in one transaction; when one of them fails, each again in a transaction of its own, so that only the
-   * failing one is refused. Returns the jobs that found the lock taken.
+   * Runs jobs in one transaction. If one fails, runs each in its own transaction, so that only the failing one is
+   * rejected. Returns the jobs that found the lock taken.
    */
   #settle(jobs: readonly Job[]): readonly Job[] {
     try {
@@ -208,18 +217,18 @@ export class Writer {
     try {
       this.#rollback.run();
     } catch {
-      // A full disk makes SQLite roll back by itself: then nothing is left to roll back.
+      // On a full disk, SQLite has already rolled back itself.
     }
   }
 
-  /** Puts jobs back in front of the queue, except for those that have waited long enough. */
+  /** Returns jobs to the front of the queue, except those that have waited too long. */
   #retryLater(jobs: readonly Job[]): void {
     const now = performance.now();
     const waiting: Job[] = [];
     for (const job of jobs) {
       job.busySince ??= now;
       if (now - job.busySince < BUSY_BOUND_MS) waiting.push(job);
-      // All before it was committed or refused: what is committed is the latest.
+      // All earlier changes are committed or rejected, so the committed data is the latest.
       else if (job.isQuery) this.#query(job);
       else this.#fail(job, storeUnavailable('The sqlite store is busy: another process holds its lock.'));
     }

@@ -68,6 +68,10 @@ function createTask({ text, voice, language, speed, format }: ResolvedSpeech, kn
 /** Failure for a status of the transport. */
 export function readEspeakError(status: number, _body: unknown, headers: ResponseHeaders): UpstreamFailure {
   return status === 422
-    ? { class: 'invalid_request', message: 'text has nothing that this voice can say.', param: 'text' }
+    ? {
+        class: 'invalid_request',
+        message: 'text contains nothing that this voice can speak. Use another voice or text.',
+        param: 'text',
+      }
     : failureOfStatus(status, 'The speech program failed.', headers);
 }

@@ -132,15 +132,18 @@ function listen(children: readonly ChildProcess[], { signal, timeoutMs, leave }:
     sound.fail(error);
     for (const child of children) child.kill('SIGKILL');
   };
-  const sound = createByteQueue(() => stop(new DOMException('The listener left.', 'AbortError')));
+  const sound = createByteQueue(() => stop(new DOMException('The client disconnected.', 'AbortError')));
   const abort = () => stop(signal.reason);
-  const timer = setTimeout(() => stop(failure('Speaking took too long.', 'timeout')), timeoutMs);
+  const timer = setTimeout(
+    () => stop(failure('The speech program timed out. Shorten the text.', 'timeout')),
+    timeoutMs,
+  );
   signal.addEventListener('abort', abort, { once: true });
   if (signal.aborted) abort();
   let length = 0;
   children.at(-1)?.stdout?.on('data', (bytes: Buffer) => {
     length += bytes.length;
-    if (length > MOST_BYTES) stop(failure('The sound became too long.'));
+    if (length > MOST_BYTES) stop(failure('The audio became too long. Shorten the text.'));
     else sound.push(bytes);
   });
   void Promise.all(children.map(exitCode)).then((codes) => {
@@ -237,16 +240,20 @@ const configSchema = {
   type: 'object',
   additionalProperties: false,
   properties: {
-    voice: { type: 'string', default: 'en-us', description: 'The voice of requests that name none.' },
+    voice: { type: 'string', default: 'en-us', description: 'Default voice.' },
     concurrency: {
       type: 'integer',
       minimum: 1,
       maximum: 64,
-      description: 'How many texts are spoken concurrently; default: as many as the machine has processors.',
+      description: 'Maximum number of concurrent texts. Default: number of processors.',
     },
-    timeout: { type: 'string', format: 'duration', default: '30s', description: 'How long one text may take.' },
-    program: { type: 'string', default: 'espeak-ng', description: 'The program’s name on PATH, or its absolute path.' },
-    ffmpeg: { type: 'string', default: 'ffmpeg', description: 'The program that makes mp3, opus, aac and flac.' },
+    timeout: { type: 'string', format: 'duration', default: '30s', description: 'Timeout of one text.' },
+    program: {
+      type: 'string',
+      default: 'espeak-ng',
+      description: 'Name of the program on PATH, or its absolute path.',
+    },
+    ffmpeg: { type: 'string', default: 'ffmpeg', description: 'Program that encodes mp3, opus, aac and flac.' },
   },
 } as const;
 
@@ -315,7 +322,7 @@ function createVoiceTable(program: string) {
 function missingProgram(): GatewayError {
   return new GatewayError(
     'feature_disabled',
-    'Speech without a network needs the program espeak-ng on the gateway’s machine, which is not there. Install it: apt-get install espeak-ng',
+    'The program espeak-ng is not installed on the gateway’s machine. Install it: apt-get install espeak-ng',
   );
 }
 

@@ -101,7 +101,7 @@ export function languageVoice(tag: string, { languages }: EspeakVoices): string 
   if (found !== undefined) return found;
   throw new GatewayError(
     'invalid_request',
-    'language is not one that this speech provider speaks; its voices list has them all.',
+    'language is not supported by this speech provider. Use a language of its voices list.',
     { param: 'language' },
   );
 }

@@ -33,10 +33,7 @@ export function createVoiceLister(
     if (status >= 400) throw failureToError(endpoint.error(status, parseJson(text) ?? text, headers), api.instance);
     const body = parseJson(text);
     if (body !== undefined) return read(body);
-    throw new GatewayError(
-      'provider_invalid_response',
-      `${api.instance} answered with something that is no list of voices.`,
-    );
+    throw new GatewayError('provider_invalid_response', `${api.instance} did not return a list of voices.`);
   };
 }
 

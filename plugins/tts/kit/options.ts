@@ -6,11 +6,11 @@ import type { SpeechProvider, Voice } from './types.ts';
 /** Options of every speech vendor, for a plugin's `configSchema.properties`. */
 export const SPEECH_OPTIONS = Object.freeze({
   ...PROVIDER_OPTIONS,
-  voice: { type: 'string', minLength: 1, description: 'The voice of requests that name none.' },
+  voice: { type: 'string', minLength: 1, description: 'Default voice.' },
   voices: {
     type: 'array',
     items: { type: 'string', minLength: 1 },
-    description: 'Replaces the voice list; `"*"` accepts every id, `"+id"` adds to the built-in list.',
+    description: 'Replaces the voice list. `"*"` accepts every id; `"+id"` adds to the built-in list.',
   },
 } as const satisfies Record<string, Schema>);
 
@@ -68,8 +68,8 @@ export function pickSpeechOptions<N extends string>(
 ): Partial<Record<N, unknown>> {
   for (const name of Object.keys(options ?? {})) {
     if ((allowed as readonly string[]).includes(name)) continue;
-    const known = allowed.length > 0 ? `It has ${allowed.join(', ')}.` : 'It has none.';
-    throw new GatewayError('invalid_request', `This speech provider has no such option. ${known}`, {
+    const known = allowed.length > 0 ? `Supported: ${allowed.join(', ')}.` : 'It has no options.';
+    throw new GatewayError('invalid_request', `This speech provider does not support the option. ${known}`, {
       param: `options.${name.slice(0, 64)}`,
     });
   }

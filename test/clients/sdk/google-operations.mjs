@@ -20,7 +20,7 @@ await is.report({
       ai.files.upload({ file: new Blob(['{}'], { type: 'application/jsonl' }) }),
     );
     // Rethrown as a problem, because an intended refusal must be reported.
-    if (status === 404 && /Send the requests themselves/.test(message)) throw new Error(message);
+    if (status === 404 && /Send the requests as/.test(message)) throw new Error(message);
   },
   async batches() {
     const src = [{ contents: [{ role: 'user', parts: [{ text: 'Hi' }] }], config: { maxOutputTokens: 10 } }];

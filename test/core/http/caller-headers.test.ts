@@ -19,14 +19,14 @@ describe('the tags of a request', () => {
       expect(readTags(header, own, RULES)).to.deep.equal(tags));
 
   const REFUSED: readonly (readonly [header: string, own: readonly string[], message: RegExp])[] = [
-    ['team=sales', [], /"sales" is no value of the tag "team"; its values are: search, ads\.$/],
-    ['squad=search', [], /There is no tag "squad" here; tags are: team, project, /],
-    ['constructor=x', [], /There is no tag "constructor" here/],
-    ['__proto__=x', [], /There is no tag "__proto__" here/],
+    ['team=sales', [], /"sales" is not an allowed value of the tag "team". Use one of search, ads\.$/],
+    ['squad=search', [], /The tag "squad" does not exist. Use one of team, project, /],
+    ['constructor=x', [], /The tag "constructor" does not exist/],
+    ['__proto__=x', [], /The tag "__proto__" does not exist/],
     ['team', [], /"team" is no tag: write name=value/],
     ['=search', [], /is no tag: write name=value/],
-    ['team=', [], /"" is no value of the tag "team"/],
-    ['project=', [], /cannot be the value of the tag "project"/],
+    ['team=', [], /"" is not an allowed value of the tag "team"/],
+    ['project=', [], /is not a valid value of the tag "project"/],
     ['project==1+1', [], /cannot be the value/],
     ['project=a\u0000b', [], /cannot be the value/],
     [`project=${'x'.repeat(65)}`, [], /cannot be the value/],
@@ -45,6 +45,6 @@ describe('the tags of a request', () => {
     });
 
   it('are refused with the operator’s remedy if none are configured', () => {
-    expect(refusal(() => readTags('team=search', [], {})).message).to.match(/No tags are allowed here: an operator/);
+    expect(refusal(() => readTags('team=search', [], {})).message).to.match(/No tags are configured. The operator/);
   });
 });

@@ -139,7 +139,7 @@ describe('the body of a request', () => {
     for (const body of ['[1,2,3,4,5]', '[{},{},{},{},{}]', '[[[[[[]]]]]]', '{"a":1,"b":"","c":[]}'])
       expect(await read(body, atMost), body).to.include({
         code: 'request_too_large',
-        message: 'The body holds more than 5 values and names of fields.',
+        message: 'The body has more than 5 values and field names.',
       });
   });
 
@@ -203,8 +203,8 @@ describe('the body of a request', () => {
       ['half a code point', Buffer.from([0x22, 0xc3, 0x22]), /not UTF-8/],
       ['an encoded surrogate', Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22]), /not UTF-8/],
       ['UTF-16', Buffer.from('{}', 'utf16le'), /is not valid JSON/],
-      ['half a surrogate pair', '{"m": [{"c": "a\\ud83d"}]}', /"m\[0\]\.c" holds half a surrogate pair/, 'm[0].c'],
-      ['half a surrogate pair in a name', '{"\\uDE00": 1}', /holds half a surrogate pair/],
+      ['half a surrogate pair', '{"m": [{"c": "a\\ud83d"}]}', /"m\[0\]\.c" contains half a surrogate pair/, 'm[0].c'],
+      ['half a surrogate pair in a name', '{"\\uDE00": 1}', /contains half a surrogate pair/],
       ['infinity', '{"temperature": 1e999}', /"temperature" is a number too large/, 'temperature'],
       ['infinity spelt out', `{"n": -${'9'.repeat(400)}}`, /"n" is a number too large/, 'n'],
       ['__proto__', '{"a": {"__proto__": {"x": 1}}}', /"a\.__proto__" is a name that is not allowed/, 'a.__proto__'],

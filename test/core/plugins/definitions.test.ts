@@ -25,24 +25,24 @@ describe('G60: plugins’ registrations are checked against closed tables', () =
   });
 
   const wrong: readonly (readonly [kind: keyof typeof DEFINITIONS, value: object, says: string])[] = [
-    ['route', { ...route, role: 'owner' }, 'has "role" "owner", which it cannot be. Allowed is: "admin".'],
-    ['route', { ...route, roles: ['admin'] }, 'has "roles", which there is not. Did you mean "role"?'],
-    ['route', { ...route, auth: ['keys'] }, 'has "auth[0]" "keys", which it cannot be. Did you mean "key"?'],
-    ['route', { ...route, isProbe: 'yes' }, 'has "isProbe" "yes", which it cannot be. It is a boolean.'],
-    ['route', { ...route, form: { maxFileByte: 1 } }, 'has "maxFileByte" in "form", which there is not.'],
-    ['command', { name: 'a', summary: 'A', subcommand: [] }, 'has "subcommand", which there is not. Did you mean'],
+    ['route', { ...route, role: 'owner' }, 'has the invalid value "owner" for "role". Allowed is: "admin".'],
+    ['route', { ...route, roles: ['admin'] }, 'has the unknown member "roles". Did you mean "role"?'],
+    ['route', { ...route, auth: ['keys'] }, 'has the invalid value "keys" for "auth[0]". Did you mean "key"?'],
+    ['route', { ...route, isProbe: 'yes' }, 'has the invalid value "yes" for "isProbe". It must be a boolean.'],
+    ['route', { ...route, form: { maxFileByte: 1 } }, 'has the unknown member "maxFileByte" in "form".'],
+    ['command', { name: 'a', summary: 'A', subcommand: [] }, 'has the unknown member "subcommand". Did you mean'],
     ['command', { name: 'a', summary: 'A', options: [{ flag: '--a' }] }, 'has "flag" in "options[0]"'],
-    ['agent', { name: 'a', when: 'b', maxToken: 1 }, 'has "maxToken", which there is not. Did you mean "maxTokens"?'],
+    ['agent', { name: 'a', when: 'b', maxToken: 1 }, 'has the unknown member "maxToken". Did you mean "maxTokens"?'],
     [
       'provider',
       { remoteMedia: 'deny' },
-      'has "remoteMedia" "deny", which it cannot be. Allowed are: "allow", "refuse".',
+      'has the invalid value "deny" for "remoteMedia". Allowed are: "allow", "refuse".',
     ],
     ['provider', { models: [{ id: 'a', price: { inptu: 1 } }] }, 'has "inptu" in "models[0].price"'],
     ['dialect', { routes: [{ action: 'counts' }] }, 'has "routes[0].action" "counts"'],
-    ['upgrade', { keyProtocols: 'x' }, 'has "keyProtocols", which there is not.'],
+    ['upgrade', { keyProtocols: 'x' }, 'has the unknown member "keyProtocols".'],
     ['announcement', { title: 'a', value: 'b', use: 'keys' }, 'has "use" "keys"'],
-    ['personalData', { name: 'a', counts() {} }, 'has "counts", which there is not.'],
+    ['personalData', { name: 'a', counts() {} }, 'has the unknown member "counts".'],
   ];
   for (const [kind, value, says] of wrong)
     it(`refuses in the definition "${kind}": ${says}`, () => {

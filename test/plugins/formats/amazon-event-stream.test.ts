@@ -138,6 +138,6 @@ describe('frames of Amazon’s event streams', () => {
       { ':message-type': 'event', ':event-type': 'x' },
       `${'['.repeat(2000)}${']'.repeat(2000)}`,
     );
-    expect(() => createFrameReader().push(deep)).to.throw('nested too deeply');
+    expect(() => createFrameReader().push(deep)).to.throw('too much nesting');
   });
 });

@@ -323,6 +323,6 @@ describe('a response of the Responses API for a chat request', () => {
   it('is an error while it has not ended', () => {
     const own = createResponsesCodec((body) => classifyError(200, body, {}));
     for (const status of ['queued', 'in_progress', 'cancelled'])
-      expect(() => own.response({ ...responsesBody(SAID), status }, codecCall())).to.throw('has not ended');
+      expect(() => own.response({ ...responsesBody(SAID), status }, codecCall())).to.throw('unfinished response');
   });
 });

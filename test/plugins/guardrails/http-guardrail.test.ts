@@ -123,7 +123,7 @@ describe('the guardrail http-guardrail', () => {
         service.say(({ side }) => (side === 'request' ? { action: 'pass' } : wrong));
         rig.say('openai', { pieces: [{ text: SAID }] });
         const text = await (await ask('Count', stream)).text();
-        expect(text, JSON.stringify(wrong)).to.include('gives no verdict').and.not.include('one');
+        expect(text, JSON.stringify(wrong)).to.include('returned no verdict').and.not.include('one');
         service.say(() => wrong);
         const before = rig.sent('openai').length;
         expect((await ask('Count', stream)).status).to.equal(503);
@@ -134,7 +134,7 @@ describe('the guardrail http-guardrail', () => {
 
   it('logs neither texts nor its headers', () => {
     expect(rig.gateway.logText())
-      .to.include('gave no verdict')
+      .to.include('returned no verdict')
       .and.not.match(/of-the-service|Secret plan|seven/);
   });
 });

@@ -186,7 +186,7 @@ describe('the policy http-hook', () => {
         expect(rig.sent('openai')).to.have.length(before);
         service.say(only(['receive', 'stream'], () => said));
         const text = await (await ask('Count', stream)).text();
-        expect(text, JSON.stringify(said)).to.include('gives no verdict').and.not.include('one two');
+        expect(text, JSON.stringify(said)).to.include('returned no verdict').and.not.include('one two');
       }
       expect(rig.gateway.logText()).to.not.include('of-the-service');
     });

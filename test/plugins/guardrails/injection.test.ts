@@ -113,10 +113,10 @@ describe('the guardrail injection', () => {
         const response = await send(stream);
         const text = await response.text();
         expect(response.status, text).to.equal(400);
-        expect(text).to.include('has an order to leave its instructions').and.not.include('poem');
+        expect(text).to.include('contains an instruction to ignore its instructions').and.not.include('poem');
         expect(rig.sent('openai').length + rig.sent('anthropic').length).to.equal(before);
         const line = rig.gateway.logs.findLast(({ refused_by: by }) => by !== undefined);
-        expect(line?.['refused_by']).to.equal('injection: an order to leave its instructions');
+        expect(line?.['refused_by']).to.equal('injection: an instruction to ignore its instructions');
       });
 
   it('ignores instructions of the application, and earlier model output', async () => {
@@ -137,6 +137,6 @@ describe('the guardrail injection', () => {
   it('refuses more text than it checks', async () => {
     const response = await chat([{ role: 'user', content: 'word '.repeat(500) }]);
     expect(response.status).to.equal(413);
-    expect(await response.text()).to.include('looks at at most 2048 characters');
+    expect(await response.text()).to.include('limit of 2048 characters');
   });
 });

@@ -41,7 +41,7 @@ describe('the guardrail max-cost', () => {
       expect(response.status).to.equal(400);
       const { error } = (await response.json()) as { readonly error: { message: string; param: string; code: string } };
       expect(error).to.include({ code: 'invalid_request', param: 'max_tokens' });
-      const most = Number(/at most (\d+) tokens/.exec(error.message)?.[1]);
+      const most = Number(/Limit the output to (\d+) tokens/.exec(error.message)?.[1]);
       expect(error.message).to.include('0.10 USD');
       expect((await chat({ max_tokens: most }, stream)).status).to.equal(200);
       expect((await chat({ max_tokens: most + 1 }, stream)).status).to.equal(400);
@@ -64,7 +64,7 @@ describe('the guardrail max-cost', () => {
   it('refuses a model with an unknown price, without calling a provider', async () => {
     const response = await chat({ model: 'openai/of-no-known-price' });
     expect(response.status).to.equal(400);
-    expect(await response.text()).to.include('not known what this model costs');
+    expect(await response.text()).to.include('price of this model is unknown');
     expect(rig.sent('openai')).to.have.length(0);
   });
 

@@ -309,6 +309,6 @@ describe('the options of pii', () => {
     expect(await problemsOf('{ action: mask, kinds: [email] }')).to.equal('');
     expect(await problemsOf('{}')).to.include('action');
     expect(await problemsOf('{ action: mask, kinds: [face] }')).to.include('kinds');
-    expect(await problemsOf('{ action: token, sides: [response] }')).to.include('has no "request"');
+    expect(await problemsOf('{ action: token, sides: [response] }')).to.include('needs "request" for `action: token`');
   });
 });

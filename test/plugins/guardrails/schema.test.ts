@@ -75,6 +75,6 @@ describe('the options of schema', () => {
       () => '',
       (error: Error) => error.message,
     );
-    expect(message).to.include('policies.schema.schema').and.include('is no JSON schema');
+    expect(message).to.include('policies.schema.schema').and.include('is not a valid JSON Schema');
   });
 });

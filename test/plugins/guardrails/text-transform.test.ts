@@ -263,7 +263,7 @@ describe('a text transform', () => {
   for (const [path, rest] of names)
     it(`G66: refuses a request with a match in the name at ${path}`, () => {
       expect(() => textTransform(ORION).request(requestOf([], rest)))
-        .to.throw('a name cannot be replaced')
+        .to.throw('names cannot be replaced')
         .that.includes({ code: 'content_filtered', param: path });
     });
 

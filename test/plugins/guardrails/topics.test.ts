@@ -57,7 +57,7 @@ describe('the guardrail topics', () => {
         const response = await rig.gateway.post(path, { ...body, stream });
         const text = await response.text();
         expect(response.status, text).to.equal(400);
-        expect(text).to.include('a topic that is not allowed here').and.not.include('Sue');
+        expect(text).to.include('a topic that is not allowed').and.not.include('Sue');
         expect(rig.sent('openai').length + rig.sent('anthropic').length).to.equal(before);
       });
 
@@ -81,7 +81,7 @@ describe('the guardrail topics', () => {
       rig.say('mistral', { pieces: [{ text }] });
       const response = await ask('Hi');
       expect(response.status, text).to.equal(503);
-      expect(await response.text()).to.include('gives no verdict');
+      expect(await response.text()).to.include('returned no verdict');
     }
     rig.script('mistral', Buffer.from('HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\n{}'));
     expect((await ask('Hi')).status).to.equal(503);
@@ -115,7 +115,7 @@ describe('the guardrail topics', () => {
 
   it('wants topics, and a model that there is', async () => {
     const start = (options: object) => startError(startGateway({ policies: { topics: options } }));
-    expect(await start({ model: 'echo/echo' })).to.include('names no topics. Write "allowed", "denied" or both.');
-    expect(await start({ model: 'nobody', denied: ['law'] })).to.include('which is no alias');
+    expect(await start({ model: 'echo/echo' })).to.include('has no topics. Set "allowed", "denied" or both.');
+    expect(await start({ model: 'nobody', denied: ['law'] })).to.include('which is not an alias');
   });
 });

@@ -105,7 +105,8 @@ describe('the options of words', () => {
         env: {},
       }).catch((error: Error) => error.message);
     expect(await load('["a b", "c*"]')).to.be.an('object');
-    for (const wrong of ['["*"]', '["a*b"]', '["  "]']) expect(await load(wrong), wrong).to.include('is no word');
+    for (const wrong of ['["*"]', '["a*b"]', '["  "]'])
+      expect(await load(wrong), wrong).to.include('is not a word or phrase');
     expect(await load('[]')).to.include('words');
   });
 });

@@ -122,7 +122,9 @@ describe('bedrock: requests to Converse', () => {
 
   it('is refused with the place of an unsupported part', () => {
     const part = (value: object) => () => write({ messages: [{ role: 'user', content: [value] }] });
-    expect(part({ type: 'image_url', image_url: { url: 'https://x.example/a.png' } })).to.throw('takes no addresses');
+    expect(part({ type: 'image_url', image_url: { url: 'https://x.example/a.png' } })).to.throw(
+      'does not accept other URLs',
+    );
     expect(part({ type: 'image_url', image_url: { url: 'data:image/bmp;base64,AA==' } })).to.throw('JPEG, PNG');
     expect(part({ type: 'input_audio', input_audio: {} })).to.throw('messages[0].content[0].type');
   });
@@ -313,21 +315,21 @@ describe('a gateway before Bedrock', () => {
       403,
       'InvalidSignatureException',
       "Credential should be scoped to a valid region, not 'eu-central-1'.",
-      'The region that is signed for is not that of the address',
+      'The signature is for another region than the address',
     ],
     [
       'is signed by a clock that is off',
       403,
       'InvalidSignatureException',
       'Signature expired: 20260101T000000Z is now earlier than 20260101T010000Z',
-      'The clock of this machine is off',
+      'The clock of this machine is wrong',
     ],
     [
       'is signed with keys that have ended',
       403,
       'ExpiredTokenException',
       'The security token included in the request is expired',
-      'use credentials that renew themselves',
+      'Use credentials that are renewed',
     ],
     [
       'may not use the model',
@@ -364,6 +366,6 @@ describe('a gateway before Bedrock', () => {
     expect(
       (await fails(403, 'ExpiredTokenException', 'The security token included in the request is expired'))[0],
     ).to.be.within(500, 599);
-    expect(gateway.logText()).to.include('use credentials that renew themselves').and.not.include(KEYS.secretAccessKey);
+    expect(gateway.logText()).to.include('Use credentials that are renewed').and.not.include(KEYS.secretAccessKey);
   });
 });

@@ -28,7 +28,7 @@ describe('groq', () => {
   it('refuses JSON together with tools, and accepts text together with them', () => {
     const json = { type: 'json_object' };
     expect(() => translate(groq, { tools: TOOLS, response_format: json }))
-      .to.throw('not together with tools')
+      .to.throw('not with tools')
       .that.includes({ param: 'response_format' });
     expect(translate(groq, { tools: TOOLS, response_format: { type: 'text' } }).body).to.have.property(
       'response_format',

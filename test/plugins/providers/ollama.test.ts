@@ -33,7 +33,7 @@ describe('ollama', () => {
       { type: 'image_url', image_url: { url: 'https://x.example/a.png' } },
     ];
     expect(() => translate(ollama, { messages: [{ role: 'user', content }] }))
-      .to.throw('`data:` URLs only')
+      .to.throw('only as `data:` URLs')
       .that.includes({ param: 'messages[0].content[1].image_url.url' });
   });
 

@@ -123,12 +123,12 @@ describe('managers of secrets', () => {
       };
       const cases: readonly (readonly [string, string])[] = [
         ['vault:secret/data/openai#key', 'has no field "key"; its fields are other, list'],
-        ['vault:secret/data/openai#list', 'its field "list" is no text'],
-        ['vault:secret/data/openai', 'write it as path#field'],
-        ['vault:secret/data/gone#key', 'its last version was deleted'],
+        ['vault:secret/data/openai#list', 'its field "list" is not text'],
+        ['vault:secret/data/openai', 'use path#field'],
+        ['vault:secret/data/gone#key', 'its latest version was deleted'],
         ['vault:secret/data/closed#key', 'status 403: 1 error occurred'],
         ['vault:secret/openai#key', 'Invalid path for a versioned'],
-        ['vault:../sys/seal#key', 'no path that Vault could have'],
+        ['vault:../sys/seal#key', 'an invalid path'],
         [
           'vualt:secret/data/openai#key',
           'needs the secret manager "vualt", which is not under "secrets"; did you mean "vault"?',
@@ -189,7 +189,7 @@ describe('managers of secrets', () => {
       );
       manager.answers['POST /'] = () => [200, { SecretString: 'sk-plain-text' }];
       const problem = await problemOf(options(), ref('aws-sm:one#key'));
-      expect(problem).to.include('no JSON object').and.not.to.include('sk-plain');
+      expect(problem).to.include('not a JSON object').and.not.to.include('sk-plain');
     });
   });
 

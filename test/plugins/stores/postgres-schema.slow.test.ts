@@ -172,7 +172,7 @@ describeWith('the schema of the postgres store', { postgres: POSTGRES, initdb: I
     const store = await openPostgres({ url: server.url, log });
     await server.start();
     await eventually(async () => expect((await openErrorOf(store.ledger.balance('a'))).message).to.match(EARLIER));
-    const told = log.lines.filter(({ message }) => message === 'the store refuses this gateway');
+    const told = log.lines.filter(({ message }) => message === 'the store rejects this gateway');
     expect(told.map(({ level }) => level)).to.deep.equal(['error']);
     await store.close();
   });

@@ -135,7 +135,7 @@ describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, 
       expect(error.message).to.match(EARLIER);
     });
     expect(await readAll()).to.equal(before);
-    const told = () => log.lines.filter(({ message }) => message === 'the store refuses this gateway');
+    const told = () => log.lines.filter(({ message }) => message === 'the store rejects this gateway');
     expect(told().map(({ level }) => level)).to.deep.equal(['error']);
     // After its removal the data no longer causes a refusal.
     await askRedis(server.port, 'FLUSHALL');
@@ -169,7 +169,7 @@ describeWith('the schema of the redis store on a cluster', { 'redis-server': RED
   it('is not read from one node only: the start is refused with the remedy', async () => {
     const error = await openErrorOf(openRedis({ url: nodes[0]?.url ?? '' }));
     expect(error.code).to.equal('store_unavailable');
-    expect(error.message).to.match(/is a node of a cluster.*set "cluster" of the store to true/);
+    expect(error.message).to.match(/is a cluster node.*Set "cluster" of the store to true/);
   });
 
   it('is written on an empty prefix by gateways that start at the same time, and found again', async () => {

@@ -97,6 +97,6 @@ describe('elevenlabs speech', () => {
     const vendor = await loadSpeech(elevenlabs);
     const text = 'a'.repeat(12_000);
     expect(checkSpeech(vendor, { text, model: 'eleven_flash_v2_5' }).pieces).to.have.length(1);
-    expect(() => checkSpeech(vendor, { text })).to.throw('this model takes 10000');
+    expect(() => checkSpeech(vendor, { text })).to.throw('the limit of this model is 10000');
   });
 });

@@ -138,13 +138,13 @@ describe('espeak', () => {
   }
 
   const refused: readonly [string, SpeechRequest, string, string][] = [
-    ['a bare language nobody speaks', { text: 'a', voice: 'xx' }, 'voice', 'not known'],
-    ['blank text', { text: ' \n\t\u200b' }, 'text', 'nothing to say'],
+    ['a bare language nobody speaks', { text: 'a', voice: 'xx' }, 'voice', 'is unknown'],
+    ['blank text', { text: ' \n\t\u200b' }, 'text', 'is empty or blank'],
     ['an unknown voice', { text: 'a', voice: 'en-uss' }, 'voice', 'en-us'],
-    ['an unknown variant, which the program would ignore', { text: 'a', voice: 'en-us+nosuch' }, 'voice', 'not known'],
-    ['a voice that is an option', { text: 'a', voice: '-w/tmp/x' }, 'voice', 'not known'],
-    ['a voice that is a path', { text: 'a', voice: '../../etc/passwd' }, 'voice', 'not known'],
-    ['an unknown language', { text: 'a', language: 'xx' }, 'language', 'not one'],
+    ['an unknown variant, which the program would ignore', { text: 'a', voice: 'en-us+nosuch' }, 'voice', 'is unknown'],
+    ['a voice that is an option', { text: 'a', voice: '-w/tmp/x' }, 'voice', 'is unknown'],
+    ['a voice that is a path', { text: 'a', voice: '../../etc/passwd' }, 'voice', 'is unknown'],
+    ['an unknown language', { text: 'a', language: 'xx' }, 'language', 'not supported'],
     ['a speed it does not reach', { text: 'a', speed: 0.25 }, 'speed', '0.46 to 2.57'],
   ];
   for (const [title, request, param, words] of refused) {

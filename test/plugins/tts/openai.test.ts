@@ -120,6 +120,6 @@ describe('openai speech', () => {
     });
     const { input, model } = checkSpeech(vendor, { text: 'Hello' });
     expect([model, input.voice, vendor.baseUrl]).to.deep.equal(['kokoro', 'af_bella', 'http://127.0.0.1:8880/v1']);
-    expect(() => checkSpeech(vendor, { text: 'Hello', voice: 'alloy' })).to.throw('voice "alloy" is not known');
+    expect(() => checkSpeech(vendor, { text: 'Hello', voice: 'alloy' })).to.throw('voice "alloy" is unknown');
   });
 });

@@ -40,7 +40,7 @@ export function parseCondition(text: string): Condition {
   const excluded = words.filter((word) => /^![^<]/.test(word)).flatMap((word) => parseChoices(word.slice(1)));
   const excludedBefore = words.filter((word) => word.startsWith('!<')).flatMap((word) => parseChoices(word.slice(2)));
   const terms = words.filter((word) => !/^[~!]/.test(word)).map(parseChoices);
-  if (terms.length === 0 || Number.isNaN(within)) throw new TypeError(`the condition "${text}" cannot be read`);
+  if (terms.length === 0 || Number.isNaN(within)) throw new TypeError(`the condition "${text}" is invalid`);
   return { text, terms, excluded, excludedBefore, within };
 }
 

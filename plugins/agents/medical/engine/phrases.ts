@@ -42,7 +42,7 @@ export function parseRange(text: string): Range {
   const [low = '', high = ''] = text.split('..');
   const from = low === '' ? 0 : Number(low);
   const to = text.includes('..') ? (high === '' ? Number.POSITIVE_INFINITY : Number(high)) : from;
-  if (Number.isNaN(from) || Number.isNaN(to)) throw new TypeError(`"${text}" is no range of numbers`);
+  if (Number.isNaN(from) || Number.isNaN(to)) throw new TypeError(`"${text}" is not a range of numbers`);
   return [from, to];
 }
 

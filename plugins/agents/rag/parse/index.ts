@@ -298,7 +298,7 @@ export async function parseFile(name: string, bytes: Buffer): Promise<Parsed> {
   const ending = path.extname(name).toLowerCase();
   if (ending === '.pdf') return parsePdf(new Uint8Array(bytes));
   const parser = TEXT_PARSERS[ending];
-  if (!parser) throw new BadFile(`the ending ${ending} is not one that is read`);
+  if (!parser) throw new BadFile(`the extension ${ending} is not supported`);
   return parser(decodeText(bytes, ending === '.html' || ending === '.htm'));
 }
 
@@ -316,8 +316,7 @@ async function parsePdf(bytes: Uint8Array): Promise<Parsed> {
   try {
     const document = await getDocumentProxy(bytes, { isEvalSupported: false, verbosity: 0 });
     try {
-      if (document.numPages > MAX_PAGES)
-        throw new BadFile(`a document of ${document.numPages} pages; at most ${MAX_PAGES} are read`);
+      if (document.numPages > MAX_PAGES) throw new BadFile(`${document.numPages} pages; the limit is ${MAX_PAGES}`);
       const title = ((await document.getMetadata()).info as { readonly Title?: unknown }).Title;
       const sections: Section[] = [];
       for (let number = 1; number <= document.numPages; number += 1) {
@@ -336,9 +335,7 @@ async function parsePdf(bytes: Uint8Array): Promise<Parsed> {
     }
   } catch (error) {
     if (error instanceof BadFile) throw error;
-    throw new BadFile(
-      `not a PDF that can be read: ${error instanceof Error ? error.message.slice(0, 200) : 'unreadable'}`,
-    );
+    throw new BadFile(`not a readable PDF: ${error instanceof Error ? error.message.slice(0, 200) : 'unreadable'}`);
   }
 }
 
@@ -370,7 +367,7 @@ export function decodeText(bytes: Buffer, isHtml: boolean): string {
   if (BINARY.test(ascii)) throw new BadFile('not text');
   if (named !== undefined && !/^(utf-?8|windows-1252|latin-?1|iso-8859-1)$/i.test(named)) return decodeAs(named, bytes);
   if (UNASSIGNED.test(ascii) || high > bytes.length * MAX_HIGH)
-    throw new BadFile('not text in UTF-8, UTF-16 with its mark or Latin-1');
+    throw new BadFile('not text in UTF-8, UTF-16 with a byte order mark or Latin-1');
   return fromWindows(ascii);
 }
 

@@ -14,31 +14,31 @@ import { isoSeconds, type Raise } from './budget-window.ts';
 import { type RaiseValues, readRaise, runningOf, withRaise } from './raises.ts';
 import { RAISE_FIELDS, RAISES_SHOWN } from './view.ts';
 
-/** What one account may spend beyond a budget of its plan, for a while. */
+/** Temporary raises of one account for one budget of its plan. */
 export interface AccountRaise {
   readonly account: string;
-  /** The name of the budget, in whichever plan the account's calls have. */
+  /** Budget name, in any plan that the account's calls use. */
   readonly budget: string;
   readonly raises: readonly Raise[];
 }
 
-/** The raises of accounts. */
+/** Temporary raises of accounts. */
 export interface AccountRaises {
   read(): Promise<{ readonly version: number; readonly raises: readonly AccountRaise[] }>;
-  /** Those of an account that run, by the name of the budget. */
+  /** Returns the active raises of an account, by budget name. */
   list(account: string): Promise<readonly AccountRaise[]>;
-  /** Adds money until a time, written down in the audit log. Throws `not_found` for a budget that no plan has. */
+  /** Adds money until a time, recorded in the audit log. Throws `not_found` if no plan has the budget. */
   raise(actor: AuditActor, account: string, budget: string, values: RaiseValues): Promise<AccountRaise>;
-  /** Ends all of one budget at once. */
+  /** Ends all raises of one budget at once. */
   end(actor: AuditActor, account: string, budget: string): Promise<AccountRaise>;
-  /** Told when this process changed one. */
+  /** Calls the listener after each change by this process. */
   onChange(listener: () => void): void;
 }
 
-/** The name of the one record that has the raises of all accounts, and its id. */
+/** Name and id of the single record with the raises of all accounts. */
 const RAISES = 'account-raises';
 const ALL = 'all';
-/** How many budgets of accounts may be raised at once. */
+/** Maximum number of raised budgets of accounts. */
 const MAX_RAISED = 1000;
 
 export function createAccountRaises(api: Pick<PluginApi, 'books' | 'settings' | 'operators'>): AccountRaises {
@@ -107,7 +107,7 @@ interface Change {
   readonly budget: string;
 }
 
-/** A raise as operators see it, amounts as decimal strings. */
+/** Formats a raise for operators, with amounts as decimal strings. */
 export function showRaise({ account, budget, raises }: AccountRaise) {
   return {
     ...{ account, budget },
@@ -116,7 +116,7 @@ export function showRaise({ account, budget, raises }: AccountRaise) {
   };
 }
 
-/** Those that have not ended. */
+/** Returns the active raises. */
 function running(all: readonly AccountRaise[]): readonly AccountRaise[] {
   const now = Date.now();
   return all
@@ -128,7 +128,7 @@ function raisesOf(all: readonly AccountRaise[], account: string, budget: string)
   return all.find((each) => each.account === account && each.budget === budget)?.raises ?? [];
 }
 
-/** A misspelt budget would be raised for nobody. */
+/** A misspelled budget name would raise nothing. */
 function assertOfPlan(budget: string, known: readonly string[]): void {
   if (known.includes(budget)) return;
   const [near] = nearest(budget, known, 1);
@@ -169,7 +169,7 @@ const RAISED = {
   },
 } as const;
 
-/** `/api/core/admin/accounts/{id}/raises`: what one account may spend beyond a budget of its plan, for a while. */
+/** Routes of `/api/core/admin/accounts/{id}/raises`: temporary raises of one account for budgets of its plan. */
 export function accountRaiseRoutes(raises: AccountRaises): readonly Route[] {
   const responses = { 200: { description: 'The raises of this budget since.', schema: RAISED } };
   const list: Route = {

@@ -5,7 +5,7 @@ import type { BudgetBook } from './find-budgets.ts';
 import { isOfAccount, type ListPlanBudgets } from './plan-budgets.ts';
 import { readStates, showToCaller } from './view.ts';
 
-/** All budgets that limit a caller, each with what is spent, held and left of it. */
+/** Returns all budgets that limit a caller, each with its spent, held and remaining amounts. */
 export type ReadBudgets = (principal: Principal) => Promise<readonly Record<string, unknown>[]>;
 
 export function createReadBudgets(ledger: Pick<Ledger, 'budgets'>, book: BudgetBook, now: BudgetClock): ReadBudgets {
@@ -17,7 +17,10 @@ export function createReadBudgets(ledger: Pick<Ledger, 'budgets'>, book: BudgetB
   };
 }
 
-/** The budgets of an account for operators: by its plan, by plans of its keys and tokens that were used, and of the user of its name. */
+/**
+ * Returns the budgets of an account for operators. Includes budgets of its plan, of plans of its keys and tokens with
+ * usage, and of the user with the same name.
+ */
 export type ReadAccountBudgets = (account: string) => Promise<readonly Record<string, unknown>[]>;
 
 export function createReadAccountBudgets(
@@ -44,7 +47,7 @@ export function createReadAccountBudgets(
   };
 }
 
-/** `budget_usd` of a key, and that of a token for its user: budgets in all, which need no window. */
+/** Total budgets: `budget_usd` of a key, and that of a token for its user. They have no window. */
 function totalsOf({ userId, keyId, limitsId = keyId, budget, userLimits }: Principal): readonly CountedBudget[] {
   const totals: CountedBudget[] = [];
   if (userLimits?.budget !== undefined) totals.push(totalOf('user', userBudgetId(userId), userLimits.budget));

@@ -1,16 +1,16 @@
 import { type BudgetHold, type BudgetRule, formatUsd, GatewayError, type Target } from '../../../../contract/index.ts';
 import { type CalendarWindow, windowAt, windowId } from '../../kit/index.ts';
 
-/** The clock that budgets go by, in Unix milliseconds. */
+/** Clock of the budgets, in Unix milliseconds. */
 export type BudgetClock = () => number;
 
-/** Whose budget it is: that of all calls, or of those of a user, a key, a tag or a plan. */
+/** Scope of a budget: all calls, or those of a user, a key, a tag or a plan. */
 export type BudgetScope = 'all' | 'user' | 'key' | 'tag' | 'plan';
 
-/** The account or key (by the first of those that replaced one another) that a budget belongs to. */
+/** Owner of a budget: an account, or a key. A rotated key is named by the first key of its chain. */
 export type BudgetOwner = { readonly account: string } | { readonly key: string };
 
-/** More money for a while: it counts until its end, whichever window that is in. */
+/** Temporary raise of a budget. It applies until its end, in every window. */
 export interface Raise {
   /** Nano-dollars. */
   readonly amount: number;
@@ -18,32 +18,32 @@ export interface Raise {
   readonly until: number;
 }
 
-/** A budget at one moment. */
+/** Budget at one moment. */
 export interface CountedBudget {
   readonly rule: BudgetRule;
-  /** The models of its rule: the name, and where it is an alias the targets of that. */
+  /** Models of its rule: the name, and the targets if it is an alias. */
   readonly models?: readonly string[];
   readonly scope: BudgetScope;
-  /** Whose it is, where each account or key has its own. */
+  /** Owner, if each account or key has its own budget. */
   readonly owner?: BudgetOwner;
-  /** The ledger's id of its window. */
+  /** Ledger id of its window. */
   readonly id: string;
   readonly window: CalendarWindow;
-  /** Nano-dollars, raises included. */
+  /** Nano-dollars, including raises. */
   readonly limit: number;
-  /** Nano-dollars that raises add at the moment. */
+  /** Nano-dollars that raises add now. */
   readonly raised: number;
   readonly hold: BudgetHold;
 }
 
-/** Finds a budget's window, which it computes once a window. */
+/** Returns a budget in its current window, computed once per window. */
 export type BudgetCounter = (now: number) => CountedBudget;
 
-/** How long the ledger keeps a window that is over: a charge may be corrected up to 30 days later. */
+/** Time that the ledger keeps a past window: charges may be corrected up to 30 days later. */
 const KEEP_MS = 35 * 86_400_000;
 
 interface CounterParts {
-  /** What the ledger counts it under: two budgets with one prefix, name and period are one. */
+  /** Prefix of the ledger id. Budgets with the same prefix, name and period share one amount. */
   readonly prefix: string;
   readonly rule: BudgetRule;
   readonly scope: BudgetScope;
@@ -52,7 +52,7 @@ interface CounterParts {
   readonly aliases?: Aliases;
 }
 
-/** What aliases stand for: `provider/model`. */
+/** Targets of aliases, as `provider/model`. */
 export type Aliases = ReadonlyMap<string, readonly string[]>;
 
 export function createCounter({ prefix, rule, scope, owner, raises = [], aliases }: CounterParts): BudgetCounter {
@@ -88,7 +88,7 @@ export function createCounter({ prefix, rule, scope, owner, raises = [], aliases
   };
 }
 
-/** What a budget counts that names more than one thing is told by the narrowest of them. */
+/** Returns the narrowest scope that a rule names. */
 export function scopeOf({ user, key, tag, plan }: BudgetRule): BudgetScope {
   if (key !== undefined) return 'key';
   if (user !== undefined) return 'user';
@@ -96,7 +96,7 @@ export function scopeOf({ user, key, tag, plan }: BudgetRule): BudgetScope {
   return plan === undefined ? 'all' : 'plan';
 }
 
-/** Whether a budget counts what this target does; its models are named as the provider knows them, or as requests do. */
+/** Checks if a budget counts calls to this target. Its models are named as by the provider or as in requests. */
 export function countsTarget({ rule, models }: Pick<CountedBudget, 'rule' | 'models'>, target: Target): boolean {
   if (rule.provider !== undefined && rule.provider !== target.provider) return false;
   if (!models) return true;
@@ -106,36 +106,36 @@ export function countsTarget({ rule, models }: Pick<CountedBudget, 'rule' | 'mod
   );
 }
 
-/** Whether a budget counts some targets only. */
+/** Checks if a budget is limited to a provider or model. */
 export function isByTarget({ provider, model }: BudgetRule): boolean {
   return provider !== undefined || model !== undefined;
 }
 
 const DAY_MS = 86_400_000;
 
-/** A call that a budget does not cover. */
+/** Call that exceeds a budget. */
 export interface OverBudget {
-  /** What of the budget was spent and held before the call. */
+  /** Spent and held amount of the budget before the call. */
   readonly used: number;
-  /** The most that the call may cost. */
+  /** Maximum cost of the call. */
   readonly amount: number;
-  /** The output tokens that what is left pays for; undefined where that is not known. */
+  /** Number of output tokens that the rest of the budget covers; undefined if unknown. */
   readonly affordable: number | undefined;
 }
 
-/** What a caller can do about a call that costs too much. */
+/** Returns advice for the caller of a call that is too expensive. */
 export function lessOf(affordable: number | undefined): string {
   if (affordable === 0) return 'send a shorter prompt';
   return `ask for ${affordable === undefined ? 'fewer' : `at most ${affordable}`} tokens with "max_tokens"`;
 }
 
-/** The refusal of a call that a budget does not cover. */
+/** Creates the error for a call that exceeds a budget. */
 export function refusalOf(budget: CountedBudget, { used, amount, affordable }: OverBudget, now: number): GatewayError {
   const { rule, limit, window } = budget;
   const left = Math.max(limit - used, 0);
   const resets = resetsAt(budget);
   const headers: Record<string, string> = {};
-  // In whole seconds, and not a second early. Of more than a day nobody waits for.
+  // Round up to whole seconds. Omit delays over one day: no client waits that long.
   const waitMs = window.end - now;
   if (waitMs <= DAY_MS && amount <= rule.amount) headers['retry-after'] = String(Math.max(Math.ceil(waitMs / 1000), 1));
   return new GatewayError(
@@ -147,17 +147,17 @@ export function refusalOf(budget: CountedBudget, { used, amount, affordable }: O
   );
 }
 
-/** When a budget begins anew, as people and programs read it; null for one that never does. */
+/** Time of the budget's next reset, in ISO 8601; null if it never resets. */
 export function resetsAt({ window }: Pick<CountedBudget, 'window'>): string | null {
   return window.end === Number.POSITIVE_INFINITY ? null : isoSeconds(window.end);
 }
 
-/** When a budget's window began; null for one without a beginning. */
+/** Start of the budget's window; null if it has no start. */
 export function startsAt({ window }: Pick<CountedBudget, 'window'>): string | null {
   return window.start === Number.NEGATIVE_INFINITY ? null : isoSeconds(window.start);
 }
 
-/** ISO 8601 in UTC, to the second. */
+/** Formats an instant as ISO 8601 in UTC, to the second. */
 export function isoSeconds(instant: number): string {
   return new Date(instant).toISOString().replace('.000Z', 'Z');
 }

@@ -30,15 +30,18 @@ import {
 import type { Notices } from './notices.ts';
 import type { BudgetRecords, NamedBudget } from './records.ts';
 
-/** The budgets that count now, as the configuration and the store have them. */
+/** Current budgets of the configuration and the store. */
 export interface BudgetBook {
-  /** The budgets of a caller; with `targets`, of those for a provider or a model only the ones that one of these is of. */
+  /**
+   * Returns the budgets of a caller. With `targets`, omits budgets of a provider or model that none of the targets
+   * matches.
+   */
   find(
     caller: BudgetCaller,
     now: number,
     targets?: readonly Target[],
   ): readonly CountedBudget[] | Promise<readonly CountedBudget[]>;
-  /** Reads the store's budgets where they changed. Rejects when the store does not answer. */
+  /** Reads the store's budgets again if they changed. Rejects if the store does not respond. */
   refresh(): Promise<void>;
 }
 
@@ -51,15 +54,15 @@ interface BookParts {
   readonly records: Pick<BudgetRecords, 'read' | 'onChange'>;
   readonly raises: Pick<AccountRaises, 'read' | 'onChange'>;
   readonly findPlan: PlanFinder;
-  /** The first key of those that replaced one another; the key itself where none did. */
+  /** Returns the first key of a rotation chain; the key itself if it was never rotated. */
   readonly firstKeyOf: (keyId: string) => Promise<string>;
-  /** What the aliases of the configuration stand for. */
+  /** Targets of the configured aliases. */
   readonly aliases?: () => Aliases;
 }
 
-/** How often the store is asked whether budgets changed: a change holds everywhere within five seconds. */
+/** Poll interval for budget changes in the store. A change takes effect everywhere within five seconds. */
 export const REFRESH_MS = 2000;
-/** How often it is looked up anew which key a rotated one goes back to. */
+/** Lifetime of a cached first key of a rotation chain. */
 const ORIGINS_MS = 60_000;
 
 export function createBudgetBook({ records, raises, findPlan, firstKeyOf, aliases }: BookParts): BudgetBook {
@@ -110,13 +113,13 @@ export function createBudgetBook({ records, raises, findPlan, firstKeyOf, aliase
   };
 }
 
-/** Answers the key that a key goes back to. */
+/** Creates a lookup of the first key in a rotation chain. */
 export function createKeyOrigins(api: Pick<PluginApi, 'books'>): BookParts['firstKeyOf'] {
   const origins = api.books.records<KeyOrigin>(KEY_ORIGINS);
   return async (keyId) => (await origins.find(keyId)).value?.first ?? keyId;
 }
 
-/** Keeps a book current from when the gateway is ready until it closes. */
+/** Refreshes a book periodically from the gateway's start to its shutdown. */
 export function keepCurrent(
   api: Pick<PluginApi, 'onReady' | 'onClose'> & { readonly log: Log },
   book: BudgetBook,
@@ -140,18 +143,18 @@ export function keepCurrent(
   });
 }
 
-/** Whose call it is. */
+/** Caller of a call. */
 export interface Caller {
   readonly principal: Principal;
   readonly tags: readonly string[];
   readonly plan: NamedPlan | undefined;
 }
 
-/** A budget that all calls share which match it. */
+/** Budget shared by all matching calls. */
 export interface SharedBudget {
   readonly rule: BudgetRule;
   readonly raises: readonly Raise[];
-  /** What the key of the rule is counted under: the first of the keys that replaced one another. */
+  /** Id that counts for the rule's key: the first key of its rotation chain. */
   readonly limitsId?: string | undefined;
 }
 
@@ -161,19 +164,22 @@ interface Shared extends SharedBudget {
 
 /** Finds the budgets of calls. */
 export interface BudgetMatcher {
-  /** Those that count a call; with `targets`, of those for a provider or a model only the ones that one of them is of. */
+  /**
+   * Returns the budgets that count a call. With `targets`, omits budgets of a provider or model that none of the
+   * targets matches.
+   */
   find(caller: Caller, now: number, targets?: readonly Target[]): readonly CountedBudget[];
 }
 
 const NO_BUDGETS: readonly CountedBudget[] = Object.freeze([]);
 
-/** What the ledger counts shared budgets under. */
+/** Ledger prefix of shared budgets. */
 export const SHARED = 'shared';
 
-/** How many accounts and keys with budgets of their own are remembered. */
+/** Maximum number of cached accounts and keys with their own budgets. */
 const MAX_OWNERS = 10_000;
 
-/** Sorts the shared budgets by the user, key or tag that they name, so that a call looks at few of many. */
+/** Creates a matcher. Indexes the shared budgets by user, key or tag, so that a call checks only few of many. */
 export function createMatcher(
   budgets: readonly SharedBudget[],
   accountRaises: readonly AccountRaise[] = [],
@@ -229,7 +235,7 @@ export function createMatcher(
   };
 }
 
-/** Budgets that each account of a plan, or each key, has for itself. */
+/** Creates a cache of budgets that each account of a plan, or each key, has separately. */
 function createOwned(aliases: Aliases) {
   const known = new Map<string, { readonly rules: readonly BudgetRule[]; readonly counters: readonly Owned[] }>();
   return (rules: readonly BudgetRule[], whose: Whose): readonly Owned[] => {
@@ -252,11 +258,11 @@ interface Whose {
   readonly prefix: string;
   readonly scope: 'key' | 'plan';
   readonly owner: BudgetOwner;
-  /** Its raises by the name of the budget. */
+  /** Raises by budget name. */
   readonly raised?: ReadonlyMap<string, readonly Raise[]> | undefined;
 }
 
-/** Raises by account, and by the name of the budget. */
+/** Groups raises by account and budget name. */
 function groupRaises(all: readonly AccountRaise[]): ReadonlyMap<string, ReadonlyMap<string, readonly Raise[]>> {
   const byAccount = new Map<string, Map<string, readonly Raise[]>>();
   for (const { account, budget, raises } of all) {
@@ -271,7 +277,10 @@ interface Owned {
   readonly counter: BudgetCounter;
 }
 
-/** The most telling name of a budget: only calls with it can match. A key goes by its own id and by the one that it is counted under. */
+/**
+ * Index names of a budget, by its most selective field. Only calls with one of them can match. A key has two: its own
+ * id and the id that counts for it.
+ */
 function namesOf({ rule: { user, key, tag }, limitsId }: SharedBudget): readonly string[] {
   if (key !== undefined) return [...new Set([`key ${keyIdOf(key)}`, `key ${limitsId ?? keyIdOf(key)}`])];
   if (user !== undefined) return [`user ${user}`];
@@ -288,26 +297,26 @@ function matches({ rule, limitsId }: SharedBudget, { principal, tags, plan }: Ca
   return own.includes(keyIdOf(key)) || (limitsId !== undefined && own.includes(limitsId));
 }
 
-/** Lists of keys show ids behind `tg_`. */
+/** Removes the prefix `tg_` that key lists show. */
 export function keyIdOf(key: string): string {
   return key.startsWith('tg_') ? key.slice(3) : key;
 }
 
-/** What the books do about the budgets of a call. */
+/** Budget operations for a call. */
 export interface CallBudgets {
-  /** The budgets that count it, in the windows of this moment. */
+  /** Returns the budgets that count a call, in their current windows. */
   find(call: Call, now: number): ReturnType<BudgetBook['find']>;
-  /** Those that count a call which an `answer` hook responded to, so that no provider did. */
+  /** Returns the budgets that count a call answered by an `answer` hook, so without a provider. */
   findWithoutTarget(call: Call, now: number): Promise<readonly CountedBudget[]>;
-  /** Warns the caller of soft limits that are passed. `used` has what the call holds itself, which is `amount`. */
+  /** Warns the caller of exceeded soft limits. `used` includes the call's own hold, which is `amount`. */
   noteHeld(call: Call, hold: BudgetsHeld): void;
-  /** The error for a call that one of them does not cover. */
+  /** Creates the error for a call that exceeds a budget. */
   refuse(budget: CountedBudget, over: OverBudget): GatewayError;
-  /** Tells operators once what a settled call has led to. Never rejects. */
+  /** Sends operators the notices that a settled call causes, once each. Never rejects. */
   noteSettled(hold: BudgetsHeld): Promise<void>;
 }
 
-/** The budgets of a call that was let through, and what each has spent and held with it. */
+/** Budgets of an admitted call, with the spent and held amount of each, including the call. */
 export interface BudgetsHeld {
   readonly budgets: readonly CountedBudget[];
   readonly used: readonly number[];
@@ -318,7 +327,7 @@ interface Parts {
   readonly book: BudgetBook;
   readonly notices: Notices;
   readonly ledger: Pick<Ledger, 'budgets'>;
-  /** Unix milliseconds, by the clock that all processes of the store share. */
+  /** Unix milliseconds of the clock that all processes of the store share. */
   readonly now: () => number;
 }
 
@@ -340,7 +349,7 @@ export function createCallBudgets({ book, notices, ledger, now }: Parts): CallBu
     },
 
     refuse(budget, over) {
-      // A call that is too large for a budget that is hardly used says nothing about the budget.
+      // If the budget is hardly used, the call is too large. That is no reason for a notice.
       if (over.used * 2 >= budget.limit) void notices.tell('used_up', budget, over.used);
       return refusalOf(budget, over, now());
     },

@@ -33,7 +33,7 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 
 const { name: _name, ...VALUES } = BUDGET.properties;
 
-/** A budget as it is put. */
+/** Request body that creates or replaces a budget. */
 export const PUT_BODY = {
   type: 'object',
   additionalProperties: false,
@@ -50,15 +50,15 @@ const RAISE_BODY = {
 
 interface Parts {
   readonly records: BudgetRecords;
-  /** Those of accounts, which the command raises too. */
+  /** Raises of accounts; the same command manages them. */
   readonly raises: AccountRaises;
   readonly view: Viewer;
   readonly readRule: ReadRule;
-  /** Lists those that are nearest to their end. */
+  /** Lists the budgets with the largest used share. */
   readonly near: Action;
 }
 
-/** `/api/core/admin/budgets` and `tollgate budgets`: the budgets that all calls share which match them. */
+/** Registers `/api/core/admin/budgets` and `tollgate budgets`: budgets shared by all matching calls. */
 export function registerBudgets(api: PluginApi, { records, raises, view, readRule, near }: Parts): void {
   const show = async (budget: NamedBudget): Promise<Record<string, unknown>> => (await view([budget]))[0] ?? {};
   const list = async () => (await records.read()).budgets.toSorted((a, b) => (a.name < b.name ? -1 : 1));
@@ -108,7 +108,7 @@ export function registerBudgets(api: PluginApi, { records, raises, view, readRul
 type Make = Actions<NamedBudget | undefined, string>;
 type Changes = ReturnType<typeof createChanges>;
 
-/** What is done with those of the store. */
+/** Actions for budgets of the store. */
 function ownActions(
   make: Make,
   api: PluginApi,
@@ -157,7 +157,7 @@ function ownActions(
   ];
 }
 
-/** What is done also with those of the configuration; the command raises those of accounts too. */
+/** Actions for budgets of the store and the configuration. The command also raises budgets of accounts. */
 function raiseActions(make: Make, ofAccounts: AccountRaises, { changeRaises }: Changes): readonly Action[] {
   const raise = make.change({
     word: 'raise',
@@ -178,7 +178,7 @@ function raiseActions(make: Make, ofAccounts: AccountRaises, { changeRaises }: C
   return [raise, endRaises, { subcommand: raiseCommand(ofAccounts, raise.run, endRaises.run) }];
 }
 
-/** What changes budgets, for their actions. */
+/** Creates the functions that change budgets, for the actions. */
 function createChanges(records: BudgetRecords, show: (budget: NamedBudget) => Promise<Record<string, unknown>>) {
   const change = async (
     name: string,
@@ -215,7 +215,7 @@ function cell(field: string): (budget: Readonly<Record<string, unknown>>) => str
   return (budget) => String(budget[field] ?? '-');
 }
 
-/** Whose it is by name alone; a provider and a model with what they are. */
+/** Users, keys, tags and plans are shown by name; providers and models with their field name. */
 function shownFilter(field: (typeof FILTERS)[number], value: unknown): readonly string[] {
   if (typeof value !== 'string') return [];
   return [field === 'provider' || field === 'model' ? `${field} ${value}` : value];
@@ -223,7 +223,7 @@ function shownFilter(field: (typeof FILTERS)[number], value: unknown): readonly 
 
 const COLUMNS: List<Record<string, unknown>>['cli']['columns'] = [
   ['NAME', cell('name')],
-  // The names of what it counts.
+  // Names in the budget's filters.
   ['OF', (budget) => FILTERS.flatMap((field) => shownFilter(field, budget[field])).join(' ') || 'all'],
   ['EVERY', cell('every')],
   ['ZONE', cell('timezone')],
@@ -235,7 +235,7 @@ const COLUMNS: List<Record<string, unknown>>['cli']['columns'] = [
   ['OWNER', cell('owner')],
 ];
 
-/** Shows budgets with what is spent of them now. */
+/** Formats budgets with their current amounts. */
 export type Viewer = (budgets: readonly NamedBudget[]) => Promise<readonly Record<string, unknown>[]>;
 
 export function createViewer({ books: { ledger } }: Pick<PluginApi, 'books'>, now: BudgetClock): Viewer {
@@ -275,7 +275,7 @@ function assertCounted({ settings }: Pick<PluginApi, 'settings'>): void {
   throw new GatewayError('feature_disabled', 'Budgets are not counted with "billing: off"; write billing: track.');
 }
 
-/** Throws for what is no name that operators and owners of teams may give. */
+/** Throws for an invalid budget name from operators and team owners. */
 export function assertName(name: string): void {
   if (NAME.test(name)) return;
   throw new GatewayError(
@@ -285,7 +285,9 @@ export function assertName(name: string): void {
   );
 }
 
-/** Reads the rule that a body puts, under this name; throws for a body that would count nothing, or otherwise than it says. */
+/**
+ * Reads the rule of a request body, under this name. Throws for a rule that would count nothing, or not what it says.
+ */
 export type ReadRule = (
   body: Omit<BudgetValues, 'name' | 'timezone'> & { readonly timezone?: string },
   name: string,
@@ -296,13 +298,13 @@ export function createReadRule(api: PluginApi): ReadRule {
   return async (body, name) => {
     assertCounted(api);
     const plans = [...(await readPlans()).keys()];
-    // Defaults are not filled into requests.
+    // Requests do not get schema defaults.
     const { timezone = 'UTC' } = body;
     return readBudget(checkValues(api, plans, { ...body, timezone, name }));
   };
 }
 
-/** What a team may spend is changed with the team. */
+/** The budget of a team is changed with the team. */
 async function refuseOfTeam({ books: { records } }: Pick<PluginApi, 'books'>, name: string): Promise<void> {
   const { value = {} } = await records<StoredTeams>(TEAMS).find(ALL_TEAMS);
   if (!teamOf(value, name)?.team.budget) return;
@@ -312,7 +314,7 @@ async function refuseOfTeam({ books: { records } }: Pick<PluginApi, 'books'>, na
   );
 }
 
-/** Throws `invalid_request` for the first thing that is wrong with a budget. */
+/** Throws `invalid_request` for the first problem of a budget. */
 function checkValues(
   api: ModelNamesApi & Pick<PluginApi, 'settings'>,
   plans: readonly string[],
@@ -326,7 +328,7 @@ function checkValues(
   throw new GatewayError('invalid_request', `"${param}" ${problem.message}. ${problem.hint}`, { param });
 }
 
-/** The longest name that a budget counts by. */
+/** Maximum length of a filter value. */
 const MAX_FILTER = 300;
 const FILTERS = ['user', 'key', 'tag', 'plan', 'provider', 'model'] as const;
 
@@ -368,7 +370,7 @@ function isPeriod(value: unknown): value is BudgetValues['every'] {
 
 type Run<Body> = (actor: CommandInput['actor'], name: string, body: Body) => Promise<object>;
 
-/** `tollgate budgets raise`: a budget that calls share or, with `--account`, one of the account's plan. */
+/** Subcommand `tollgate budgets raise`: raises a shared budget or, with `--account`, a budget of the account's plan. */
 function raiseCommand(
   raises: AccountRaises,
   raise: Run<RaiseValues>,
@@ -413,7 +415,7 @@ function readValues(amount: string | undefined, until: unknown): RaiseValues {
   );
 }
 
-/** A time, or how long from now. */
+/** Reads a time or a delay from now. */
 function readEnd(text: string): string {
   try {
     return isoSeconds(Math.ceil((Date.now() + parseDuration(text)) / 1000) * 1000);

@@ -1,7 +1,7 @@
 import { type BudgetRule, GatewayError, OptionError, type PluginApi } from '../../../../contract/index.ts';
 import { createModelNames, type ModelNames, type ModelNamesApi } from '../../kit/index.ts';
 
-/** What is wrong with the model of a budget, which would count nothing; undefined where nothing is. */
+/** Returns the problem of a budget's model that would count nothing; undefined if it is valid. */
 export function checkModel(
   names: ModelNames,
   { provider, model }: Pick<BudgetRule, 'provider' | 'model'>,
@@ -15,7 +15,7 @@ export function checkModel(
   };
 }
 
-/** Refuses the budgets of a plan that would count nothing. */
+/** Rejects budgets of a plan that would count nothing. */
 export function refuseUnknownModels(api: ModelNamesApi, budgets: readonly BudgetRule[] = []): void {
   const names = createModelNames(api);
   for (const [at, budget] of budgets.entries()) {
@@ -25,7 +25,7 @@ export function refuseUnknownModels(api: ModelNamesApi, budgets: readonly Budget
   }
 }
 
-/** The same for those of the configuration, once all providers have said what they have. */
+/** Checks the budgets of the configuration in the same way, after all providers are registered. */
 export function checkConfigured(api: ModelNamesApi & Pick<PluginApi, 'settings' | 'onRegistered'>): void {
   api.onRegistered(() => {
     const { budgets, plans } = api.settings;

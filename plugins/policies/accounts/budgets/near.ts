@@ -7,7 +7,7 @@ import type { ListPlanBudgets } from './plan-budgets.ts';
 import type { BudgetRecords } from './records.ts';
 import { readStates } from './view.ts';
 
-/** How many accounts are looked at for the budgets of their plans, and how many rows are shown. */
+/** Maximum number of accounts searched for plan budgets, and maximum number of rows shown. */
 const MAX_ACCOUNTS = 1000;
 const MAX_ROWS = 100;
 
@@ -39,7 +39,7 @@ interface Parts {
   readonly now: BudgetClock;
 }
 
-/** The budgets that are nearest to their end: those that calls share, and those that accounts have by their plans. */
+/** Lists the budgets with the largest used share: shared budgets, and budgets of accounts by their plans. */
 export function nearAction(parts: Parts): Action {
   const { route, subcommand } = listAction(
     { path: '/api/core/admin/near-budgets', scope: 'budgets:read' },
@@ -59,7 +59,7 @@ export function nearAction(parts: Parts): Action {
         );
         const rows = found.flatMap((each, at) => {
           const { spent, held } = states[at] ?? { spent: 0, held: 0 };
-          // A plan that neither the account nor any of its keys has.
+          // Skip unused plans that are not the account's own.
           if (each.isOwn === false && spent + held === 0) return [];
           return [showRow(each, { spent, held })];
         });
@@ -86,7 +86,7 @@ export function nearAction(parts: Parts): Action {
   return { route, subcommand: { ...subcommand, name: 'near' } };
 }
 
-/** A budget, and the plan by which an account has it. */
+/** Budget, and the plan that gives it to an account. */
 interface Found {
   readonly budget: CountedBudget;
   readonly account?: string;

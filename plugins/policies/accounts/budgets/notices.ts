@@ -6,15 +6,15 @@ import type { OperatorNotice } from '../../kit/notices.ts';
 import { printable } from '../../kit/printable.ts';
 import { type CountedBudget, resetsAt, startsAt } from './budget-window.ts';
 
-/** What operators are told of a budget: that it came to its soft limit, or that it no longer covers calls. */
+/** Kind of budget notice: the soft limit is reached, or the budget no longer covers calls. */
 export type NoticeKind = 'soft_limit' | 'used_up';
 
-/** A notice as the webhook sends it. Amounts are decimal strings of US dollars. */
+/** Budget notice as sent to the webhook. Amounts are decimal strings of US dollars. */
 export interface Notice {
   readonly type: `budget.${NoticeKind}`;
   readonly budget: string;
   readonly of: CountedBudget['scope'];
-  /** Whose it is, where each account or key has its own. */
+  /** Owner, if each account or key has its own budget. */
   readonly account?: string;
   readonly key?: string;
   readonly every: CountedBudget['rule']['every'];
@@ -27,22 +27,22 @@ export interface Notice {
 }
 
 export interface Notices {
-  /** Whether this process told it before, in the window that the budget is in. */
+  /** Returns if this process has sent the notice already in the budget's current window. */
   isTold(kind: NoticeKind, budget: CountedBudget): boolean;
-  /** Tells it, once a window over all processes of the store. Never rejects. */
+  /** Sends the notice, once per window over all processes of the store. Never rejects. */
   tell(kind: NoticeKind, budget: CountedBudget, used: number): Promise<void>;
 }
 
 interface NoticesParts {
   readonly sets: Pick<Sets, 'add' | 'list' | 'remove'>;
   readonly log: Log;
-  /** Takes a notice on its way to operators; `cause` is another one in each window of each budget. */
+  /** Queues a notice for operators. `cause` is unique per window and budget. */
   readonly send?: ((notice: Notice, cause: string) => void) | undefined;
 }
 
-/** Who told what first: a member for each notice, `<hash of the budget>@<window>#<kind>`. */
+/** Set of sent notices, to detect the first sender. Members are `<hash of the budget>@<window>#<kind>`. */
 const TOLD = 'budget-notices';
-/** How many windows back a notice is remembered; those before are forgotten when the next one is told. */
+/** Number of past windows whose notices are remembered. The next notice removes older ones. */
 const KEPT_WINDOWS = 2;
 
 const MESSAGES: Readonly<Record<NoticeKind, string>> = Object.freeze({
@@ -80,7 +80,7 @@ export function createNotices({ sets, log, send }: NoticesParts): Notices {
       try {
         await tellOnce(kind, budget, used);
       } catch (error) {
-        // Whoever comes there next tells it.
+        // The next call that reaches the limit retries the notice.
         told.delete(memberOf(kind, budget).member);
         log.debug({ err: error }, 'a notice of a budget was not told: the store does not answer');
       }
@@ -90,7 +90,7 @@ export function createNotices({ sets, log, send }: NoticesParts): Notices {
 
 const MEMBERS = new WeakMap<CountedBudget, string>();
 
-/** A budget's id may hold the name of an account, of any length. */
+/** The id of a budget may contain an account name of any length, so members use its hash. */
 function memberOf(kind: NoticeKind, budget: CountedBudget): { readonly hash: string; readonly member: string } {
   const { id, window } = budget;
   let hash = MEMBERS.get(budget);
@@ -120,7 +120,7 @@ function noticeOf(kind: NoticeKind, budget: CountedBudget, used: number): Notice
   };
 }
 
-/** A notice for all receivers of the policy `notices`. */
+/** Creates the notice for all receivers of the policy `notices`. */
 export function noticeForOperators(notice: Notice, cause: string): OperatorNotice {
   const { type, ...facts } = notice;
   const { budget, account, key, used, amount } = notice;
@@ -136,5 +136,5 @@ export function noticeForOperators(notice: Notice, cause: string): OperatorNotic
   };
 }
 
-/** Processes that come to the same window at once are within this. */
+/** Time to deduplicate notices; covers processes that reach the same window at about the same time. */
 const REMEMBER_MS = 86_400_000;

@@ -3,15 +3,15 @@ import type { createPlanBook } from '../../kit/index.ts';
 import type { CountedBudget } from './budget-window.ts';
 import type { BudgetBook } from './find-budgets.ts';
 
-/** A budget that an account has by a plan. */
+/** Budget of an account through a plan. */
 export interface PlanBudget {
   readonly plan: string;
-  /** Whether it is the plan of the account; otherwise its keys and tokens may name the plan. */
+  /** True for the plan of the account; its keys and tokens may name other plans. */
   readonly isOwn: boolean;
   readonly budget: CountedBudget;
 }
 
-/** Lists the budgets that an account has by plans, its own and all others. */
+/** Lists the budgets of an account through its own plan and all others. */
 export type ListPlanBudgets = (account: string, now: number) => Promise<readonly PlanBudget[]>;
 
 interface Parts {
@@ -20,7 +20,9 @@ interface Parts {
   readonly readPlans: ReturnType<typeof createPlanBook>;
 }
 
-/** Asks the book of calls for each plan by name, so a report finds the budgets that a call of a key with this plan is counted in. */
+/**
+ * Uses the book of calls with each plan's name, so a report finds the same budgets as a call of a key with this plan.
+ */
 export function createPlanBudgets({ book, findPlan, readPlans }: Parts): ListPlanBudgets {
   return async (account, now) => {
     const principal = { credential: 'key', userId: account, account } as const;
@@ -36,12 +38,12 @@ export function createPlanBudgets({ book, findPlan, readPlans }: Parts): ListPla
   };
 }
 
-/** Whether each account of a plan has this budget for itself. */
+/** Checks if each account of a plan has its own budget. */
 export function isOfAccount({ owner }: Pick<CountedBudget, 'owner'>): boolean {
   return owner !== undefined && 'account' in owner;
 }
 
-/** The plan of an account; undefined when it has none, or one that was removed. */
+/** Returns the plan name of an account; undefined if it has no plan or its plan was deleted. */
 async function nameOfPlan(findPlan: PlanFinder, principal: Principal): Promise<string | undefined> {
   try {
     return (await findPlan(principal))?.name;

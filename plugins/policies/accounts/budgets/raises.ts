@@ -1,7 +1,7 @@
 import { GatewayError, parseUsd } from '../../../../contract/index.ts';
 import type { Raise } from './budget-window.ts';
 
-/** A raise as operators write it. */
+/** Raise in a request of an operator. */
 export interface RaiseValues {
   readonly amount_usd: string | number;
   /** ISO 8601 with a zone. */
@@ -9,10 +9,10 @@ export interface RaiseValues {
 }
 
 const DATE_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(?:Z|[+-]\d{2}:\d{2})$/i;
-/** How many raises of one budget may run at once, and how long one may. */
+/** Maximum number of concurrent raises of one budget, and maximum duration of a raise. */
 const MAX_RAISES = 20;
 const LONGEST_RAISE_MS = 5 * 366 * 86_400_000;
-/** As a budget: sums beyond it would not be whole numbers any more. */
+/** Same maximum as for budgets: larger sums would exceed the safe integers. */
 const MAX_RAISED = parseUsd(9_000_000);
 
 /** Reads a raise; throws `invalid_request` naming the field. */
@@ -20,12 +20,12 @@ export function readRaise({ amount_usd, until }: RaiseValues, now: number): Rais
   return { amount: readAmount(amount_usd), until: readUntil(until, now) };
 }
 
-/** Those that have not ended. */
+/** Returns the active raises. */
 export function runningOf(raises: readonly Raise[], now: number): readonly Raise[] {
   return raises.filter(({ until }) => until > now);
 }
 
-/** The raises with one more; throws `conflict` where that is too many. */
+/** Adds a raise; throws `conflict` if there are too many. */
 export function withRaise(raises: readonly Raise[], raise: Raise): readonly Raise[] {
   const all = [...raises, raise];
   if (all.length <= MAX_RAISES && all.reduce((sum, { amount }) => sum + amount, 0) <= MAX_RAISED) return all;
@@ -37,7 +37,7 @@ function readAmount(amount: string | number): number {
     const nano = parseUsd(amount);
     if (nano > 0) return nano;
   } catch {
-    // Refused below: every amount that is none gets the same sentence.
+    // The error below covers every invalid amount.
   }
   throw new GatewayError(
     'invalid_request',

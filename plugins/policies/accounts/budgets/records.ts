@@ -3,16 +3,19 @@ import { type BudgetRule, formatUsd, GatewayError, type PluginApi } from '../../
 import { writeBudget } from '../../kit/index.ts';
 import { isoSeconds, type Raise } from './budget-window.ts';
 
-/** What the store has of a budget: the whole of one that was made at run time, or the raises alone of one of the configuration's. */
+/**
+ * Stored state of a budget. Budgets made at run time are stored whole; for configured budgets, only the raises are
+ * stored.
+ */
 export interface BudgetRecord {
   readonly rule?: BudgetRule;
   readonly raises: readonly Raise[];
 }
 
-/** A budget with what the store says of it. */
+/** Budget with its stored state. */
 export interface NamedBudget {
   readonly name: string;
-  /** Who may change it: `file` is the configuration. */
+  /** Owner that may change it; `file` is the configuration. */
   readonly owner: 'file' | 'store';
   readonly rule: BudgetRule;
   readonly raises: readonly Raise[];
@@ -20,30 +23,33 @@ export interface NamedBudget {
 
 /** All budgets at one moment. */
 export interface BudgetSnapshot {
-  /** Grows with every change of those of the store. */
+  /** Grows with every change in the store. */
   readonly version: number;
-  /** Those of the configuration in its order, then those of the store by name. */
+  /** Configured budgets in their order, then stored budgets by name. */
   readonly budgets: readonly NamedBudget[];
 }
 
-/** The budgets of the configuration and of the store. */
+/** Budgets of the configuration and of the store. */
 export interface BudgetRecords {
   read(): Promise<BudgetSnapshot>;
-  /** Makes one of what it was; undefined removes it. `make` throws where that may not be, and runs again when another change came first. */
+  /**
+   * Changes a budget; undefined deletes it. `make` may throw to reject the change, and runs again after a conflicting
+   * change.
+   */
   change(
     name: string,
     make: (before: NamedBudget | undefined) => BudgetRecord | undefined,
   ): Promise<{ readonly before: NamedBudget | undefined; readonly after: NamedBudget | undefined }>;
-  /** Calls when this process changed one. */
+  /** Calls the listener after each change by this process. */
   onChange(listener: () => void): void;
 }
 
 type StoredBudgets = Readonly<Record<string, BudgetRecord>>;
 
-/** The name of the one record that has all budgets of the store, and its id: who reads it sees all changes or none. */
+/** Name and id of the single record with all budgets of the store, so readers see all changes or none. */
 const BUDGETS = 'budgets';
 const ALL = 'all';
-/** How many budgets the store may have. */
+/** Maximum number of budgets in the store. */
 const MAX_BUDGETS = 1000;
 
 export function createBudgetRecords(api: Pick<PluginApi, 'books' | 'settings'>): BudgetRecords {
@@ -81,18 +87,18 @@ export function createBudgetRecords(api: Pick<PluginApi, 'books' | 'settings'>):
   };
 }
 
-/** The entity tag of a budget: another one for every change of it. */
+/** Entity tag of a budget; it differs after every change. */
 export function entityTag({ owner, rule, raises }: NamedBudget): string {
   const text = JSON.stringify([owner, Object.entries(rule).sort(), raises]);
   return createHash('sha256').update(text).digest('base64url').slice(0, 22);
 }
 
-/** Names come from strangers: `constructor` is none that an object has. */
+/** Names come from clients, so inherited properties such as `constructor` must not match. */
 function own(stored: StoredBudgets, name: string): BudgetRecord | undefined {
   return Object.hasOwn(stored, name) ? stored[name] : undefined;
 }
 
-/** As operators wrote it. */
+/** Formats a budget as operators write it. */
 export function writtenBudget({ owner, rule, raises }: NamedBudget): object {
   const written = raises.map(({ amount, until }) => ({ amount_usd: formatUsd(amount), until: isoSeconds(until) }));
   return { ...(owner === 'store' && writeBudget(rule)), raises: written };

@@ -23,7 +23,7 @@ import { createPlanBudgets } from './plan-budgets.ts';
 import { createBudgetRecords } from './records.ts';
 
 interface BudgetParts {
-  /** For the books. */
+  /** For the charges of calls. */
   readonly calls: CallBudgets;
   /** For callers. */
   readonly read: ReadBudgets;
@@ -32,8 +32,8 @@ interface BudgetParts {
 }
 
 /**
- * Makes what counts calls in budgets and tells operators what happens, reads the store's budgets while the gateway runs, and registers
- * the routes and the command of operators.
+ * Sets up budgets: counts calls, notifies operators, refreshes stored budgets while the gateway runs, and registers the
+ * routes and the command of operators.
  */
 export function setUpBudgets(api: PluginApi, now: BudgetClock, webhook: WebhookOptions | undefined): BudgetParts {
   const {
@@ -67,7 +67,7 @@ export function setUpBudgets(api: PluginApi, now: BudgetClock, webhook: WebhookO
   registerTeamBudgets(api, { records, view, readRule });
   for (const route of accountRaiseRoutes(raises)) api.route(route);
   if (api.settings.billing !== 'off') keepCurrent(api, book);
-  // What waits for the webhook outlives a reload.
+  // Pending webhook deliveries survive a reload.
   const deliveries =
     webhook &&
     api.keep(
@@ -88,13 +88,13 @@ export function setUpBudgets(api: PluginApi, now: BudgetClock, webhook: WebhookO
   };
 }
 
-/** Where notices are posted to, and what they are signed with. */
+/** URL and signing secret of the webhook for notices. */
 interface WebhookOptions {
   readonly url: string;
   readonly secret: string;
 }
 
-/** Makes what posts notices to the webhook, signed. */
+/** Creates a function that posts signed notices to the webhook. */
 export function createWebhook(
   api: Pick<PluginApi, 'http'>,
   webhook: WebhookOptions,
@@ -102,7 +102,7 @@ export function createWebhook(
 ): (notice: Notice) => void {
   return (notice) => {
     const createdAt = new Date().toISOString();
-    // The same id at every try, so that a receiver knows what it has.
+    // All attempts send the same id, so that a receiver can detect duplicates.
     const body = JSON.stringify({ id: randomUUID(), created_at: createdAt, ...notice });
     deliveries.add(`${notice.type} ${notice.budget}`, () => postJson(api, webhook, body));
   };

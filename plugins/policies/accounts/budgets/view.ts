@@ -2,14 +2,14 @@ import { type BudgetRule, type BudgetState, formatUsd, type Ledger } from '../..
 import { type CountedBudget, isoSeconds, resetsAt, startsAt } from './budget-window.ts';
 import type { NamedBudget } from './records.ts';
 
-/** How many budgets the ledger is asked for at once. */
+/** Number of budgets per ledger request. */
 const AT_ONCE = 100;
 
 const TEXT = { type: 'string' } as const;
 const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
 const MONEY = { type: 'string', description: 'US dollars as a decimal string.' } as const;
 
-/** How much of a budget there is now. */
+/** Current amounts of a budget. */
 const NUMBERS = {
   amount_usd: { ...MONEY, description: 'US dollars a period, without raises.' },
   raised_usd: { ...MONEY, description: 'What raises add at the moment; absent without any.' },
@@ -21,7 +21,7 @@ const NUMBERS = {
   resets_at: { ...TEXT_OR_NULL, description: 'When it begins anew, ISO 8601; null for one that never does.' },
 } as const;
 
-/** A raise in a request. */
+/** Raise in a request. */
 export const RAISE_FIELDS = {
   amount_usd: {
     anyOf: [{ type: 'number' }, { type: 'string', maxLength: 20 }],
@@ -30,13 +30,13 @@ export const RAISE_FIELDS = {
   until: { type: 'string', maxLength: 40, description: 'When it ends: ISO 8601 with a time zone.' },
 } as const;
 
-/** The raises of a budget as operators see them. */
+/** Raises of a budget for operators. */
 export const RAISES_SHOWN = {
   type: 'array',
   items: { type: 'object', properties: { amount_usd: MONEY, until: TEXT }, required: ['amount_usd', 'until'] },
 } as const;
 
-/** A budget as its callers see it. */
+/** Budget for callers. */
 export const CALLER_BUDGET = {
   type: 'object',
   required: [
@@ -54,7 +54,7 @@ export const CALLER_BUDGET = {
   },
 } as const;
 
-/** A budget as operators see it. */
+/** Budget for operators. */
 export const OPERATOR_BUDGET = {
   type: 'object',
   required: [...CALLER_BUDGET.required, 'owner', 'raises'],
@@ -70,7 +70,7 @@ export const OPERATOR_BUDGET = {
   },
 } as const;
 
-/** What of these budgets is spent and held, in their order. */
+/** Returns the spent and held amounts of budgets, in their order. */
 export async function readStates(
   ledger: Pick<Ledger, 'budgets'>,
   budgets: readonly CountedBudget[],
@@ -81,7 +81,7 @@ export async function readStates(
   return states;
 }
 
-/** A budget for those whose calls it counts. */
+/** Formats a budget for its callers. */
 export function showToCaller(budget: CountedBudget, state: BudgetState | undefined): Record<string, unknown> {
   const { rule, scope } = budget;
   const { name, every, timezone, provider, model } = rule;
@@ -93,7 +93,7 @@ export function showToCaller(budget: CountedBudget, state: BudgetState | undefin
   };
 }
 
-/** A budget for operators: with what it names, and with its raises. */
+/** Formats a budget for operators, with its filters and raises. */
 export function showToOperator(
   { owner, rule, raises }: NamedBudget,
   budget: CountedBudget,

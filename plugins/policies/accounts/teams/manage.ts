@@ -24,7 +24,7 @@ import { createKeyOrigins, keyIdOf } from '../budgets/find-budgets.ts';
 import type { ReadRule } from '../budgets/manage.ts';
 import type { BudgetRecords } from '../budgets/records.ts';
 
-/** A team with its tag, as it is shown. */
+/** Team with its tag, as shown to operators. */
 type ShownTeam = { readonly object: 'team'; readonly tag: string } & Team;
 
 const SHOWN_TEAM = {
@@ -48,12 +48,15 @@ const COLUMNS: List<ShownTeam>['cli']['columns'] = [
 ];
 
 interface Parts {
-  /** What a team may spend is a budget with the name of its tag. */
+  /** The budget of a team has the name of its tag. */
   readonly budgets: BudgetRecords;
   readonly readRule: ReadRule;
 }
 
-/** `/api/core/admin/teams` and `tollgate accounts teams`: tags whose owners make keys and budgets within them. */
+/**
+ * Registers `/api/core/admin/teams` and `tollgate accounts teams`: tags whose owners create keys and budgets within
+ * them.
+ */
 export function registerTeams(api: PluginApi, parts: Parts): void {
   const records = api.books.records<StoredTeams>(TEAMS);
   const read = async (): Promise<StoredTeams> => (await records.find(ALL_TEAMS)).value ?? {};
@@ -128,7 +131,8 @@ function putAction(make: Make, api: PluginApi, { budgets, readRule }: Parts): Ac
       const rule = team.budget && (await readRule({ ...team.budget, tag }, tag));
       const { version } = teamOf((await records.find(ALL_TEAMS)).value ?? {}, tag) ?? { version: 0 };
       if (expected !== undefined && expected !== version) throw changedMeanwhile();
-      // The limit first: when the second write fails, a limit stands without a team, and no team without its limit.
+      // Writes the budget first: if the second write fails, there is a budget without a team, never a team without its
+      // budget.
       await budgets.change(tag, (before) => rule && { rule, raises: before?.raises ?? [] });
       const change = await records.change(ALL_TEAMS, (teams = {}) => withTeam(teams, tag, team, expected));
       const before = teamOf(change.before ?? {}, tag)?.team;
@@ -182,7 +186,7 @@ function withTeam(teams: StoredTeams, tag: string, team: Team, expected: number 
   if (expected !== undefined && expected !== (known?.version ?? 0)) throw changedMeanwhile();
   if (!known && Object.keys(teams).length >= MAX_TEAMS)
     throw new GatewayError('conflict', `There are ${MAX_TEAMS} teams, the most there can be; remove one.`);
-  // One that is removed and put again is another version.
+  // A team that is deleted and created again has a new version.
   const version = Math.max(Date.now(), ...Object.values(teams).map((each) => each.version + 1));
   return { ...teams, [tag]: { team, version } };
 }
@@ -194,7 +198,7 @@ function noTeam(tag: string): GatewayError {
   );
 }
 
-/** Throws for a tag, plan, provider or model that there is not. */
+/** Throws for an unknown tag, plan, provider or model. */
 function checkTeam(api: PluginApi, tag: string, team: Team, plans: readonly string[]): void {
   const reason = refuseTag(tag, api.settings.tags);
   if (reason !== undefined) throw new GatewayError('invalid_request', reason, { param: 'tag' });
@@ -261,7 +265,7 @@ function readPut({ options }: CommandInput): Team {
   };
 }
 
-/** The names of an option as a field; no field where it was not given. */
+/** Reads an option with names into a field; omits the field if the option is missing. */
 function namesOf<Name extends string>(name: Name, option: string, text?: string): Partial<Record<Name, string[]>>;
 function namesOf(name: string, option: string, text?: string): object {
   if (text === undefined) return {};

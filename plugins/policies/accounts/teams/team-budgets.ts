@@ -15,10 +15,10 @@ import { assertName, PUT_BODY, type ReadRule, unknownBudget, type Viewer } from 
 import { type BudgetRecords, entityTag, type NamedBudget, writtenBudget } from '../budgets/records.ts';
 import { OPERATOR_BUDGET } from '../budgets/view.ts';
 
-/** How many budgets the owners of one team may have made: all teams share one list with the operators. */
+/** Maximum number of budgets that the owners of one team may create. All teams and operators share one list. */
 const MAX_OF_TEAM = 20;
 
-/** Hours of a period, of the longest month. */
+/** Hours of a period; those of a month are of the longest one. */
 const HOURS = Object.freeze({ hour: 1, day: 24, week: 168, month: 744, total: Number.POSITIVE_INFINITY });
 
 interface Parts {
@@ -27,7 +27,10 @@ interface Parts {
   readonly readRule: ReadRule;
 }
 
-/** The budgets of a team, for its owners: all with its tag are shown, those that they made are theirs to change. */
+/**
+ * Registers the budgets of a team, for its owners. Owners see all budgets with its tag, and may change those that they
+ * created.
+ */
 export function registerTeamBudgets(api: PluginApi, { records, view, readRule }: Parts): void {
   const route = createTeamRoutes(api);
   const show = async (budget: NamedBudget): Promise<Record<string, unknown>> => (await view([budget]))[0] ?? {};
@@ -86,7 +89,9 @@ export function registerTeamBudgets(api: PluginApi, { records, view, readRule }:
   });
 }
 
-/** Names of teams have a sign that no tag and no other budget has, so that no team has the budget of another one. */
+/**
+ * Names of team budgets contain `~`, which no tag and no other budget has. So no team can get the budget of another.
+ */
 async function findOwn(records: BudgetRecords, given: string, tag: string) {
   const short = given.startsWith(`${tag}~`) ? given.slice(tag.length + 1) : given;
   assertName(short);
@@ -101,7 +106,7 @@ async function refuseMany(records: BudgetRecords, tag: string): Promise<void> {
   throw new GatewayError('conflict', `The team has ${MAX_OF_TEAM} budgets, the most there can be; remove one.`);
 }
 
-/** A budget may come to no more than that of the team, in the same time. */
+/** Rejects a budget above the team's budget for the same time. */
 function refuseMore({ amount, every }: BudgetRule, { team: { budget } }: OwnTeam): void {
   if (!budget) return;
   const ceiling = parseUsd(budget.amount_usd);

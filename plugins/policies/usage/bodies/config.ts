@@ -4,33 +4,32 @@ import { type PluginConfig, type Problem, parseDuration, parseSize } from '../..
 export const CALLS_CONFIG = {
   type: 'object',
   additionalProperties: false,
-  description: 'What is kept and shown of calls beside their records.',
+  description: 'Storage of request and response content of calls.',
   properties: {
     permission: {
       type: 'string',
       minLength: 1,
       default: 'keys:write',
-      description: 'The permission a token needs to read the usage and the calls of its account.',
+      description: 'Permission that a token needs to read the usage and the calls of its account.',
     },
     bodies: {
       type: 'string',
       enum: ['off', 'keys', 'on'],
       default: 'off',
-      description:
-        'Whether what is said in calls is kept, for operators alone: of none, of the keys under `bodyKeys`, or of all.',
+      description: 'Stores request and response content for operators: `off`, `keys` (keys in `bodyKeys`) or `all`.',
     },
     bodyKeys: {
       type: 'array',
       maxItems: 1000,
       items: { type: 'string', pattern: '^(?:tg_)?[0-9A-Za-z]{12}$' },
-      description: 'With `bodies: keys`: the keys, by id or `tg_` prefix.',
+      description: 'Keys for `bodies: keys`, by id or `tg_` prefix.',
     },
-    keepBodies: { type: 'string', format: 'duration', default: '7d', description: 'How long they are kept.' },
+    keepBodies: { type: 'string', format: 'duration', default: '7d', description: 'Storage time.' },
     maxBody: {
       type: ['string', 'integer'],
       format: 'size',
       default: '64kb',
-      description: 'How much is kept of a request, and of a response; at most 1mb.',
+      description: 'Maximum stored size of a request and of a response, at most 1mb.',
     },
     redact: {
       type: 'array',
@@ -38,7 +37,7 @@ export const CALLS_CONFIG = {
       items: { type: 'string', minLength: 1, maxLength: 500 },
       default: [],
       description:
-        'What is cut out beside credentials: `email`, or regular expressions such as `\\d{3}-\\d{2}-\\d{4}`.',
+        'Text to redact in addition to credentials: `email`, or regular expressions such as `\\d{3}-\\d{2}-\\d{4}`.',
     },
   },
 } as const;
@@ -75,27 +74,27 @@ export function checkCalls({ bodies, bodyKeys, keepBodies, maxBody, redact }: Ca
   if (bodies === 'keys' && (bodyKeys ?? []).length === 0)
     problems.push({
       path: '/bodies',
-      message: 'is `keys` and names none',
-      hint: 'List them under `bodyKeys`, or write `off`.',
+      message: 'is `keys`, but no keys are set',
+      hint: 'Set `bodyKeys`, or use `off`.',
     });
   if (bodies !== 'keys' && bodyKeys !== undefined)
-    problems.push({ path: '/bodyKeys', message: 'has no meaning', hint: 'Write `bodies: keys`, or leave it out.' });
+    problems.push({ path: '/bodyKeys', message: 'has no effect', hint: 'Set `bodies: keys`, or remove it.' });
   if (parseDuration(keepBodies) < 60_000)
-    problems.push({ path: '/keepBodies', message: 'is too short', hint: 'Write one minute or more, such as 7d.' });
+    problems.push({ path: '/keepBodies', message: 'is too short', hint: 'Use at least one minute, such as 7d.' });
   if (parseSize(maxBody) > MAX_BODY || parseSize(maxBody) < 1)
-    problems.push({ path: '/maxBody', message: 'must be a size of up to 1mb', hint: 'Write a size such as 64kb.' });
+    problems.push({ path: '/maxBody', message: 'must be a size of up to 1mb', hint: 'Use a size such as 64kb.' });
   for (const [at, text] of redact.entries()) {
     const reason = text === 'email' ? undefined : refusePattern(text);
     if (reason !== undefined)
-      problems.push({ path: `/redact/${at}`, message: reason, hint: 'Write `email` or a regular expression.' });
+      problems.push({ path: `/redact/${at}`, message: reason, hint: 'Use `email` or a regular expression.' });
   }
   return problems;
 }
 
 function refusePattern(text: string): string | undefined {
   try {
-    return new RegExp(text, 'gu').test('') ? 'fits the empty text, and so everything' : undefined;
+    return new RegExp(text, 'gu').test('') ? 'matches empty text, and therefore all text' : undefined;
   } catch {
-    return 'is no regular expression';
+    return 'is not a regular expression';
   }
 }

@@ -143,45 +143,54 @@ export const AWS_OPTION = Object.freeze({
   additionalProperties: false,
   required: ['region'],
   description:
-    'Signs requests as AWS wants it (Signature Version 4) in place of an API key, by one of: `accessKeyId`, `profile`, `webIdentityTokenFile`, `containerUri`, `instanceRole`.',
+    'Signs requests with AWS Signature Version 4 instead of an API key. Needs one of: `accessKeyId`, `profile`, `webIdentityTokenFile`, `containerUri`, `instanceRole`.',
   properties: {
-    region: { ...TEXT, pattern: '^[a-z0-9-]{1,40}$', description: 'The region, such as `us-east-1`.' },
+    region: { ...TEXT, pattern: '^[a-z0-9-]{1,40}$', description: 'AWS region, such as `us-east-1`.' },
     service: {
       ...TEXT,
       pattern: '^[a-z0-9-]{1,60}$',
-      description: 'What is signed for; `bedrock`, or `bedrock-mantle` where the address begins so.',
+      description:
+        'Service name in the signature. Default: `bedrock`, or `bedrock-mantle` if the address begins with it.',
     },
-    accessKeyId: { ...TEXT, secret: true, description: `The key’s id: ${reference('AWS_ACCESS_KEY_ID')}.` },
-    secretAccessKey: { ...TEXT, secret: true, description: `The key: ${reference('AWS_SECRET_ACCESS_KEY')}.` },
-    sessionToken: { ...TEXT, secret: true, description: `Of a key that ends: ${reference('AWS_SESSION_TOKEN')}.` },
+    accessKeyId: { ...TEXT, secret: true, description: `Id of the access key: ${reference('AWS_ACCESS_KEY_ID')}.` },
+    secretAccessKey: {
+      ...TEXT,
+      secret: true,
+      description: `Secret access key: ${reference('AWS_SECRET_ACCESS_KEY')}.`,
+    },
+    sessionToken: {
+      ...TEXT,
+      secret: true,
+      description: `Session token of a temporary key: ${reference('AWS_SESSION_TOKEN')}.`,
+    },
     profile: {
       ...TEXT,
-      description: 'A profile with a key in `~/.aws/credentials`, read anew every five minutes.',
+      description: 'Profile with a key in `~/.aws/credentials`. The file is read again every five minutes.',
     },
     roleArn: {
       ...TEXT,
-      description: `The role that a token of another provider stands for: ${reference('AWS_ROLE_ARN')}.`,
+      description: `Role to assume with the web identity token: ${reference('AWS_ROLE_ARN')}.`,
     },
     webIdentityTokenFile: {
       ...TEXT,
       format: 'path',
-      description: `The file of that token, read anew for each sign-in: ${reference('AWS_WEB_IDENTITY_TOKEN_FILE')}, as Kubernetes (IRSA) has it.`,
+      description: `File of the web identity token, read for each sign-in: ${reference('AWS_WEB_IDENTITY_TOKEN_FILE')} on Kubernetes (IRSA).`,
     },
     sts: {
       ...TEXT,
       format: 'url',
       default: STS,
-      description: 'Where the role is asked for; `https://sts.eu-west-1.amazonaws.com` for that of a region.',
+      description: 'URL of AWS STS; a regional one is `https://sts.eu-west-1.amazonaws.com`.',
     },
     containerUri: {
       ...TEXT,
       format: 'url',
-      description: `Where a container is given its role: ${reference('AWS_CONTAINER_CREDENTIALS_FULL_URI')} on EKS, \`http://169.254.170.2$\{AWS_CONTAINER_CREDENTIALS_RELATIVE_URI}\` on ECS.`,
+      description: `URL of the container’s credentials: ${reference('AWS_CONTAINER_CREDENTIALS_FULL_URI')} on EKS, \`http://169.254.170.2$\{AWS_CONTAINER_CREDENTIALS_RELATIVE_URI}\` on ECS.`,
     },
     containerTokenFile: {
       ...TEXT,
       format: 'path',
-      description: `What is said there: ${reference('AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE')}.`,
+      description: `File of the authorization token for \`containerUri\`: ${reference('AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE')}.`,
     },
     instanceRole: { type: 'boolean', description: 'Uses the role of the EC2 instance that the gateway runs on.' },
   },
@@ -192,20 +201,18 @@ const MACHINE = 'http://169.254.169.254';
 
 /** Throws an {@link OptionError} for incompatible options. Reads no file. */
 export function readAws(options: AwsOptions, apiKey?: unknown): void {
-  if (apiKey !== undefined)
-    throw new OptionError('/aws', 'stands beside an `apiKey`', 'Keep the one that calls are to be made with.');
+  if (apiKey !== undefined) throw new OptionError('/aws', 'cannot be combined with `apiKey`', 'Remove one of them.');
   const { accessKeyId, secretAccessKey, profile, roleArn, webIdentityTokenFile, containerUri, instanceRole } = options;
   const ways = { accessKeyId, profile, webIdentityTokenFile, containerUri, instanceRole: instanceRole || undefined };
   const given = Object.entries(ways).flatMap(([name, value]) => (value === undefined ? [] : [name]));
   const all = Object.keys(ways).join(', ');
   if (given.length === 0)
-    throw new OptionError('/aws', `needs one of ${all}`, 'A reference to a variable that is not set counts as none.');
-  if (given.length > 1)
-    throw new OptionError('/aws', `has ${given.join(' and ')}`, `Keep the one of ${all} that is meant.`);
+    throw new OptionError('/aws', `needs one of ${all}`, 'A reference to an unset variable counts as missing.');
+  if (given.length > 1) throw new OptionError('/aws', `has ${given.join(' and ')}`, `Keep only one of ${all}.`);
   if (accessKeyId !== undefined && secretAccessKey === undefined)
-    throw new OptionError('/aws', 'needs `secretAccessKey`', 'It belongs to the id of the key.');
+    throw new OptionError('/aws', 'needs `secretAccessKey`', 'Set the secret of this access key.');
   if (webIdentityTokenFile !== undefined && roleArn === undefined)
-    throw new OptionError('/aws', 'needs `roleArn`', 'It says which role the token stands for.');
+    throw new OptionError('/aws', 'needs `roleArn`', 'Set the role to assume with the token.');
 }
 
 type Api = Pick<PluginApi, 'http' | 'log'> & { readonly settings: Pick<PluginApi['settings'], 'baseDir'> };
@@ -285,7 +292,7 @@ async function readProfile(profile: string): Promise<Lease<AwsKeys>> {
   if (accessKeyId === undefined || secretAccessKey === undefined)
     throw failed(
       'authentication',
-      `~/.aws/credentials has no profile ${profile} with a key; roles and programs of profiles are not read`,
+      `~/.aws/credentials has no profile ${profile} with a key; profiles with a role or \`credential_process\` are not supported`,
     );
   const keys = { accessKeyId, secretAccessKey, sessionToken: values.get('aws_session_token') };
   return { value: keys, endsAt: Date.now() + PROFILE_MS };
@@ -345,6 +352,6 @@ function readKeys(who: string, { body, clockMs }: Dated<JsonObject>): Lease<AwsK
   // This time is on the server's clock.
   const endsAt = Date.now() + Date.parse(readString(Expiration) ?? '') - clockMs;
   if (!accessKeyId || !secretAccessKey || Number.isNaN(endsAt))
-    throw failed('upstream_error', `${who} answered without keys`);
+    throw failed('upstream_error', `${who} returned no keys`);
   return { value: { accessKeyId, secretAccessKey, sessionToken: readString(Token) }, endsAt };
 }

@@ -46,43 +46,46 @@ export const ENTRA_OPTION = Object.freeze({
   type: 'object',
   additionalProperties: false,
   description:
-    'Signs in to Microsoft Entra in place of an API key: with `tenant`, `clientId` and one of `clientSecret`, `certificate` and `tokenFile`, or with `managedIdentity`.',
+    'Signs in to Microsoft Entra instead of an API key. Needs `tenant`, `clientId` and one of `clientSecret`, `certificate` and `tokenFile`; or `managedIdentity`.',
   properties: {
-    tenant: { ...TEXT, pattern: '^[A-Za-z0-9.-]{1,253}$', description: 'The id or domain of the directory.' },
+    tenant: { ...TEXT, pattern: '^[A-Za-z0-9.-]{1,253}$', description: 'Id or domain of the directory.' },
     clientId: {
       ...TEXT,
-      description: 'The id of the application; with `managedIdentity` that of a user-assigned identity.',
+      description: 'Id of the application; with `managedIdentity`, id of a user-assigned identity.',
     },
-    clientSecret: { ...TEXT, secret: true, description: 'A secret of the application.' },
+    clientSecret: { ...TEXT, secret: true, description: 'Secret of the application.' },
     certificate: {
       ...TEXT,
       secret: true,
-      description: 'A certificate of the application and its private key as PEM, usually `$' + '{file:…}`.',
+      description: 'Certificate of the application and its private key as PEM, usually `$' + '{file:…}`.',
     },
     tokenFile: {
       ...TEXT,
       format: 'path',
       description:
-        'A file with a token of another identity provider, read anew for each sign-in: workload identity, `$' +
+        'File with a token of another identity provider (workload identity), read for each sign-in: `$' +
         '{AZURE_FEDERATED_TOKEN_FILE}` on Kubernetes.',
     },
     managedIdentity: { type: 'boolean', description: 'Uses the identity of the machine that the gateway runs on.' },
-    scope: { ...TEXT, default: SCOPE, description: 'What the token is for.' },
+    scope: { ...TEXT, default: SCOPE, description: 'Scope of the token.' },
     authority: {
       ...TEXT,
       format: 'url',
       default: AUTHORITY,
-      description:
-        'Where the directory is; another one in sovereign clouds, such as `https://login.microsoftonline.us`.',
+      description: 'URL of the directory; sovereign clouds have their own, such as `https://login.microsoftonline.us`.',
     },
     identityEndpoint: {
       ...TEXT,
       format: 'url',
       description:
-        'Where the managed identity is asked for, where that is not the machine: `$' +
+        'URL of the managed identity service if it is not the machine’s: `$' +
         '{IDENTITY_ENDPOINT}` of App Service and Container Apps.',
     },
-    identityHeader: { ...TEXT, secret: true, description: 'What is said there: `$' + '{IDENTITY_HEADER}`.' },
+    identityHeader: {
+      ...TEXT,
+      secret: true,
+      description: 'Value of its header `X-IDENTITY-HEADER`: `$' + '{IDENTITY_HEADER}`.',
+    },
   },
 } as const);
 
@@ -104,9 +107,7 @@ export function readEntra(options: EntraOptions): Proof {
     throw new OptionError(
       '/entra',
       given.length === 0 ? `needs one of ${ways}` : `has ${given.join(' and ')}`,
-      given.length === 0
-        ? 'A reference to a variable that is not set counts as none.'
-        : `Keep the one of ${ways} that is meant.`,
+      given.length === 0 ? 'A reference to an unset variable counts as missing.' : `Keep only one of ${ways}.`,
     );
   if (managedIdentity === true) return { kind: 'machine' };
   for (const name of ['tenant', 'clientId'] as const)
@@ -131,16 +132,16 @@ function readCertificate(pem: string): { readonly certificate: X509Certificate; 
     throw new OptionError(
       at,
       'is not a certificate and its private key',
-      'Put both as PEM into one file, and name it by a reference.',
+      'Put both as PEM into one file and set a reference to it.',
     );
   if (!parts.certificate.checkPrivateKey(parts.key))
     throw new OptionError(
       at,
       'has a private key of another certificate',
-      'Put the key that it was made with beside it.',
+      'Use the private key that belongs to the certificate.',
     );
   if (parts.key.asymmetricKeyType !== 'rsa')
-    throw new OptionError(at, 'has a key that is not RSA', 'Entra takes certificates with RSA keys.');
+    throw new OptionError(at, 'has a key that is not RSA', 'Entra accepts RSA keys only.');
   return parts;
 }
 

@@ -26,26 +26,26 @@ export const GOOGLE_OPTION = Object.freeze({
   type: 'object',
   additionalProperties: false,
   description:
-    'Signs in to Google Cloud in place of an API key, by one of: `serviceAccount`, `tokenFile` with `audience`, `metadata`.',
+    'Signs in to Google Cloud instead of an API key. Needs one of: `serviceAccount`, `tokenFile` with `audience`, `metadata`.',
   properties: {
     serviceAccount: {
       ...TEXT,
       secret: true,
-      description: 'The JSON file of a service account’s key: `$' + '{file:…}`.',
+      description: 'JSON key file of a service account: `$' + '{file:…}`.',
     },
     audience: {
       ...TEXT,
       description:
-        'The provider of a workload identity pool: `//iam.googleapis.com/projects/…/locations/global/workloadIdentityPools/…/providers/…`.',
+        'Provider of a workload identity pool: `//iam.googleapis.com/projects/…/locations/global/workloadIdentityPools/…/providers/…`.',
     },
     tokenFile: {
       ...TEXT,
       format: 'path',
-      description: 'A file with a token of the identity provider that the pool trusts, read anew for each sign-in.',
+      description: 'File with a token of the identity provider that the pool trusts, read for each sign-in.',
     },
     metadata: { type: 'boolean', description: 'Uses the service account of the machine that the gateway runs on.' },
-    tokenUrl: { ...TEXT, format: 'url', default: TOKEN_URL, description: 'Where a service account gets its tokens.' },
-    stsUrl: { ...TEXT, format: 'url', default: STS_URL, description: 'Where a pool gives tokens.' },
+    tokenUrl: { ...TEXT, format: 'url', default: TOKEN_URL, description: 'Token URL of service accounts.' },
+    stsUrl: { ...TEXT, format: 'url', default: STS_URL, description: 'Token URL of workload identity pools.' },
   },
 } as const);
 
@@ -63,12 +63,12 @@ export function readGoogle({ serviceAccount, audience, tokenFile, metadata }: Go
     throw new OptionError(
       '/google',
       given.length === 0 ? 'needs one of `serviceAccount`, `tokenFile` and `metadata`' : `has ${given.join(' and ')}`,
-      given.length === 0 ? 'A reference to a variable that is not set counts as none.' : 'Keep the one that is meant.',
+      given.length === 0 ? 'A reference to an unset variable counts as missing.' : 'Keep only one of them.',
     );
   if (metadata === true) return { kind: 'machine' };
   if (serviceAccount !== undefined) return readAccount(serviceAccount);
   if (audience === undefined)
-    throw new OptionError('/google', 'needs `audience`', 'It says which pool and provider the token is for.');
+    throw new OptionError('/google', 'needs `audience`', 'Set the pool and provider of the token.');
   return { kind: 'pool', audience, file: tokenFile ?? '' };
 }
 
@@ -87,8 +87,8 @@ function readAccount(text: string): Proof {
     return { kind: 'account', email, keyId: readString(keyId), key };
   throw new OptionError(
     '/google/serviceAccount',
-    'is not the JSON of a service account’s key',
-    'Name the file that Google made by a reference: it has client_email and private_key.',
+    'is not a JSON key of a service account',
+    'Set a reference to the key file from Google, which has client_email and private_key.',
   );
 }
 

@@ -15,16 +15,14 @@ export function signedInBy(
   baseUrl: string,
 ): { readonly liveCredential?: (api: PluginApi) => Credential } {
   const [aws, google] = [options['aws'] as AwsOptions | undefined, options['google'] as GoogleOptions | undefined];
-  if (aws && google)
-    throw new OptionError('/google', 'stands beside `aws`', 'Keep the one that calls are to be made with.');
+  if (aws && google) throw new OptionError('/google', 'cannot be combined with `aws`', 'Remove one of them.');
   const keys = options['apiKey'] ?? options['apiKeys'];
   if (aws) {
     readAws(aws, keys);
     return { liveCredential: (api) => awsCredential(api, aws, baseUrl) };
   }
   if (!google) return {};
-  if (keys !== undefined)
-    throw new OptionError('/google', 'stands beside an `apiKey`', 'Keep the one that calls are to be made with.');
+  if (keys !== undefined) throw new OptionError('/google', 'cannot be combined with `apiKey`', 'Remove one of them.');
   readGoogle(google);
   return { liveCredential: (api) => googleCredential(api, google) };
 }

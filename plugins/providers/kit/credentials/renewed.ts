@@ -50,7 +50,7 @@ export function createRenewed<T>({ what, fetch, log, now = Date.now }: RenewedPa
   const renew = (): Promise<T> => {
     flight ??= fetch()
       .then((lease) => {
-        if (lease.endsAt <= now()) throw failed('upstream_error', `${what} had ended when it came`);
+        if (lease.endsAt <= now()) throw failed('upstream_error', `${what} was already expired`);
         held = { ...lease, since: now() };
         return lease.value;
       })
@@ -150,7 +150,7 @@ export async function fetchText(
   const clockMs = Date.parse(headers.date ?? '') || Date.now();
   if (statusCode === 200) return { body, clockMs };
   const type = statusCode >= 500 || statusCode === 429 ? 'upstream_error' : 'authentication';
-  throw failed(type, `${who} gives no credential: status ${statusCode}${wordsOf(body)}${sayClock(clockMs)}`);
+  throw failed(type, `${who} returned no credential: status ${statusCode}${wordsOf(body)}${sayClock(clockMs)}`);
 }
 
 /** Describes the skew of this machine's clock if it is large enough to invalidate signatures or dates. */
@@ -165,7 +165,7 @@ export async function fetchDated(http: () => Promise<Got>, request: TokenRequest
   const { body: text, clockMs } = await fetchText(http, request);
   const body: unknown = parseJson(text);
   if (isObject(body)) return { body, clockMs };
-  throw failed('upstream_error', `${request.who} answered with something that is no JSON object`);
+  throw failed('upstream_error', `${request.who} returned a response that is not a JSON object`);
 }
 
 /** Requests a credential whose response contains its lifetime, not its expiry time. */
@@ -188,7 +188,7 @@ const SHORT_LIFE_S = 300;
 /** Reads an OAuth token: its text, and its expiry by this machine's clock, independent of the server's. */
 export function readToken(body: JsonObject, who: string, now: number): Lease<string> {
   const value = readString(body['access_token']);
-  if (value === undefined || value === '') throw failed('upstream_error', `${who} answered without a token`);
+  if (value === undefined || value === '') throw failed('upstream_error', `${who} returned no token`);
   // Default without a lifetime: the shortest that tokens have.
   const seconds = Number(body['expires_in'] ?? SHORT_LIFE_S);
   return { value, endsAt: now + (Number.isNaN(seconds) ? SHORT_LIFE_S : seconds) * 1000 };

@@ -54,7 +54,7 @@ export function unwrapWav(decoder: AudioDecoder): AudioDecoder {
     const facts = readWavHeader(head);
     if (facts === 'more') return Buffer.alloc(0);
     if (facts === 'invalid' || facts.encoding !== 1 || facts.channels !== 1 || facts.bitsPerSample !== 16) {
-      throw new StreamFailure({ class: 'upstream_error', message: 'The sound is not 16-bit mono WAV.' });
+      throw new StreamFailure({ class: 'upstream_error', message: 'The audio is not 16-bit mono WAV.' });
     }
     resampler = createResampler(facts.sampleRate, PCM_RATE);
     return resampler.push(head.subarray(facts.headerBytes));

@@ -15,7 +15,7 @@ const LONGEST_JSON_BYTES = 32 * 1024 * 1024;
 function notSound(what: string): GatewayError {
   return new GatewayError(
     'provider_invalid_response',
-    `The speech provider answered with ${what} where sound was expected. Nothing is wrong with the request.`,
+    `The speech provider returned ${what} instead of audio. The request is valid; try again.`,
   );
 }
 
@@ -86,7 +86,8 @@ export function decodeEventSound(
     push: (bytes) => listen(reader.push(bytes)),
     end() {
       const pieces = listen(reader.end());
-      if (!done) throw new StreamFailure({ class: 'upstream_error', message: 'The sound broke off before its end.' });
+      if (!done)
+        throw new StreamFailure({ class: 'upstream_error', message: 'The audio was interrupted before its end.' });
       return pieces;
     },
     usage: () => tokens,
@@ -96,12 +97,12 @@ export function decodeEventSound(
 
 function parseBody(bytes: Buffer): unknown {
   const body = parseJson(bytes.toString('utf8'));
-  if (body === undefined) throw notSound('broken JSON');
+  if (body === undefined) throw notSound('invalid JSON');
   return body;
 }
 
 /** Strict: otherwise an invalid character would silently end the sound. */
 function fromBase64(text: string): Buffer {
-  if (text.length % 4 === 1 || !/^[A-Za-z0-9+/_-]*={0,2}$/.test(text)) throw notSound('broken base64');
+  if (text.length % 4 === 1 || !/^[A-Za-z0-9+/_-]*={0,2}$/.test(text)) throw notSound('invalid base64');
   return Buffer.from(text, 'base64');
 }

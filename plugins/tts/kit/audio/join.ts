@@ -67,7 +67,7 @@ function joinWav(pieces: number): SoundJoin {
       return [withWavSizes(header, undefined), sound(rest)];
     }
     if (shape === first) return [sound(rest)];
-    throw new StreamFailure({ class: 'upstream_error', message: 'The pieces of the sound do not fit together.' });
+    throw new StreamFailure({ class: 'upstream_error', message: 'The pieces of the audio cannot be joined.' });
   }, sound);
 }
 

@@ -37,8 +37,8 @@ export function createSoundCheck(format: SpeechFormat): SoundCheck {
     push: inspector.push,
     end() {
       const seconds = inspector.seconds();
-      if (seconds === 0) throw brokenOff('The sound that came back is empty.');
-      if (inspector.torn()) throw brokenOff('The sound broke off before its end.');
+      if (seconds === 0) throw brokenOff('The provider returned empty audio.');
+      if (inspector.torn()) throw brokenOff('The audio was interrupted before its end.');
       return seconds;
     },
   };
@@ -51,7 +51,7 @@ function brokenOff(message: string): StreamFailure {
 function notTheFormat(format: SpeechFormat): GatewayError {
   return new GatewayError(
     'provider_invalid_response',
-    `The speech provider answered with something that is not ${format} sound. Nothing is wrong with the request.`,
+    `The speech provider did not return ${format} audio. The request is valid; try again.`,
   );
 }
 

@@ -93,12 +93,12 @@ describe('the access rules of the knowledge base', () => {
   it('are refused when they contradict themselves or name a plan that is not there', () => {
     expect(() => checkRules(RULES, ['staff'])).not.to.throw();
     expect(() => checkRules(RULES, ['basic', 'pro'])).to.throw(
-      'access.hr.plans.0 names the plan "staff", which "plans" does not have. Use one of basic, pro.',
+      'access.hr.plans.0 refers to the plan "staff", which is not in "plans". Use one of basic, pro.',
     );
     expect(() => checkRules(RULES, [])).to.throw('does not have. Add it there.');
     const whole = `tg_${'a'.repeat(12)}_${'b'.repeat(49)}`;
     expect(() => checkRules({ a: { keys: [whole] } }, []))
-      .to.throw('access.a.keys.0 holds a whole API key')
+      .to.throw('access.a.keys.0 contains a whole API key')
       .with.property('message')
       .that.does.not.include('bbb');
     expect(() => checkRules({ a: { everybody: true, users: ['u'] } }, [])).to.throw('names everybody, and users too');
@@ -221,7 +221,7 @@ describe('the access rules of the knowledge base', () => {
     await checkFolders({ '.': { users: ['a'] }, hr: { users: ['a'] }, 'hr/salaries': { users: ['a'] } }, root);
     for (const name of ['HR', 'hr/salary', 'link'])
       expect(String(await checkFolders({ [name]: { users: ['a'] } }, root).catch((error: Error) => error))).to.include(
-        'is no folder of the knowledge base',
+        'is not a folder of the knowledge base',
       );
   });
 });

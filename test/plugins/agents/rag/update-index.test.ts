@@ -178,7 +178,7 @@ describe('an update of the index of the knowledge base', () => {
   it('respects maxChunks, and indexes the rest once there is room', async () => {
     index.write({ 'a.txt': words(400), 'b.txt': words(400) });
     await index.update({ maxChunks: 3 });
-    expect(index.errors()).to.deep.equal({ 'b.txt': 'the index is full: it would have more than 3 passages' });
+    expect(index.errors()).to.deep.equal({ 'b.txt': 'the index is full: limit of 3 passages' });
     index.write({ 'a.txt': `${words(400)} more` });
     await index.update({ maxChunks: 3 });
     expect(index.reader.count('a.txt'), 'a file does not count against itself').to.equal(2);

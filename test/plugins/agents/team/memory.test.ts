@@ -75,7 +75,7 @@ describe('agents/team memory', () => {
     const { post, delete: wipe } = await open(DIRECT);
     await post(PATH, { message: 'a secret', session: 'one' });
     await post(PATH, { message: 'a secret', session: 'two' });
-    expect((await wipe(WIPE)).body).to.deep.equal({ message: '2 sessions were wiped.', deleted: 2 });
+    expect((await wipe(WIPE)).body).to.deep.equal({ message: '2 sessions were deleted.', deleted: 2 });
     expect((await wipe(WIPE)).body.deleted).to.equal(0);
     await post(PATH, { message: 'hello', session: 'one' });
     expect(lastPrompt()).to.not.include('a secret');

@@ -23,7 +23,7 @@ describe('the command `tollgate keys`', () => {
     await gateway.run(['keys', 'create'], { user: 'u_1' });
     const { out, talk } = await gateway.run(['keys', 'create'], { user: 'u_l' });
     expect(out).to.match(KEY_PATTERN);
-    expect(talk).to.include('There are keys for u_1, which looks like this id');
+    expect(talk).to.include('Keys exist for u_1, which looks like this id');
     expect((await gateway.run(['keys', 'create'], { user: 'u_2' })).talk).to.not.include('looks like');
   });
 
@@ -92,11 +92,11 @@ describe('the command `tollgate keys`', () => {
   }
 
   const UNKNOWN: readonly (readonly [title: string, option: string, value: string, param: string, hint: RegExp])[] = [
-    ['plan', 'plan', 'por', 'plan', /There is no plan "por" here. Plans of the configuration: pro\./],
+    ['plan', 'plan', 'por', 'plan', /The plan "por" does not exist. Plans of the configuration: pro\./],
     ['provider', 'providers', 'local,opnai', 'providers[1]', /Providers of the configuration: local, openai\./],
-    ['provider of a model', 'models', 'nope/x', 'models[0]', /Write "provider\/model"/],
+    ['provider of a model', 'models', 'nope/x', 'models[0]', /Use "provider\/model"/],
     ['model of a provider', 'models', 'openai/gpt-5,openai/gtp-5', 'models[1]', /Did you mean openai\/gpt-5/],
-    ['model', 'models', 'nope', 'models[0]', /There is no model "nope" here/],
+    ['model', 'models', 'nope', 'models[0]', /The model "nope" does not exist/],
   ];
   for (const [title, option, value, param, hint] of UNKNOWN) {
     it(`D46 refuses a ${title} that there is not, here and over HTTP, and makes no key`, async () => {

@@ -93,7 +93,7 @@ describe('the pepper of API keys', () => {
       const store = await openMemory();
       await start(store, { pepper: PEPPER });
       expect(await fault(start(store, { pepper: OTHER_PEPPER }))).to.match(
-        /made under a pepper.*same auth\.api-key\.pepper/,
+        /belong to another pepper.*same auth\.api-key\.pepper/,
       );
       expect(await fault(start(store, { pepper: PEPPER }))).to.equal('it started');
     });
@@ -112,7 +112,7 @@ describe('the pepper of API keys', () => {
       expect(await changed.authenticate(out)).to.include({ userId: 'ann' });
       const fresh = (await changed.run(['keys', 'create'], { user: 'bob' })).out;
       expect(await changed.authenticate(fresh)).to.include({ userId: 'bob' });
-      expect(await fault(start(store, { pepper: OTHER_PEPPER }))).to.match(/does not have/);
+      expect(await fault(start(store, { pepper: OTHER_PEPPER }))).to.match(/belong to another pepper/);
     });
 
     it('can be given up when it is lost, with the keys under it', async () => {

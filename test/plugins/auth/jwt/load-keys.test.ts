@@ -94,7 +94,7 @@ describe('reading keys from a provider', () => {
   for (const [title, set] of SETS) {
     it(`refuses ${title} in place of keys`, async () => {
       paths['/keys'] = json(set);
-      expect(await faultOf(load())).to.match(/holds no (JWK set|key)/);
+      expect(await faultOf(load())).to.match(/contains no (JWK set|key)/);
     });
   }
 

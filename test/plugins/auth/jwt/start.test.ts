@@ -47,7 +47,7 @@ describe('the start of the jwt plugin', () => {
       { ...GOOD, secret: SECRET, jwksUri: 'https://idp.example/k' },
       /secret and jwksUri/,
     ],
-    ['with a short secret', { ...GOOD, secret: 'x'.repeat(31) }, /secret has 31 bytes, and at least 32/],
+    ['with a short secret', { ...GOOD, secret: 'x'.repeat(31) }, /secret has 31 bytes, but needs at least 32/],
     ['with an empty secret', { ...GOOD, secret: '' }, /secret has 0 bytes/],
     ['with a placeholder for a secret', { ...GOOD, secret: 'a-string-secret-at-least-256-bits-long' }, /placeholder/],
     ['with one letter for a secret', { ...GOOD, secret: 'x'.repeat(64) }, /different characters/],
@@ -67,7 +67,7 @@ describe('the start of the jwt plugin', () => {
     ['with a key file that is not there', { ...GOOD, jwksFile: 'absent.json' }, /absent\.json/],
     ['with a key file that is broken', { ...GOOD, jwksFile: 'no.json' }, /JSON/],
     ['with a key file that holds a private key only', { ...GOOD, jwksFile: 'private.json' }, /no key that can verify/],
-    ['with a key file of a hundred and one keys', { ...GOOD, jwksFile: 'many.json' }, /at most 100/],
+    ['with a key file of a hundred and one keys', { ...GOOD, jwksFile: 'many.json' }, /the limit is 100/],
     ['with an unknown option', { ...GOOD, audiences: ['x'] }, /additional properties/],
   ];
   for (const [title, config, message] of REFUSED) {

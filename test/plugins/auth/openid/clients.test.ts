@@ -67,7 +67,7 @@ describe('signing in as each kind of client of a real OpenID provider', () => {
     await start({ clientId: 'gateway', clientSecret: 'another secret' });
     const { status, text } = await signIn();
     expect(status).to.equal(503);
-    expect(text).to.include('refuses this gateway as its client');
+    expect(text).to.include('rejected this gateway as a client');
     expect(gateway.logText()).to.include('invalid_client').and.not.to.include('another secret');
   });
 

@@ -263,7 +263,7 @@ describe('signing in at a provider that is hostile, broken or down', () => {
       provider.paths.delete('/.well-known/openid-configuration');
       const { status, message } = await signIn(() => undefined);
       expect(status).to.equal(503);
-      expect(message).to.include('nobody can sign in right now').and.not.to.include('127.0.0.1');
+      expect(message).to.include('identity provider is unreachable').and.not.to.include('127.0.0.1');
       expect((await fetch(`${origin}/readyz`)).status).to.equal(200);
       // The next attempt contacts the provider again: failures are not cached.
       provider.reset();

@@ -212,7 +212,7 @@ describe('signing in with a browser at a real OpenID provider', () => {
       expect(status).to.equal(403);
       expect(headers.get('content-type')).to.include('text/html');
       expect(headers.get('content-security-policy')).to.include("default-src 'none'");
-      expect(text).to.include('has no role that may operate this gateway');
+      expect(text).to.include('has no operator role for this gateway');
       expect(idOf(visitor)).to.equal(undefined);
     }
     const program = openBrowser();
@@ -238,7 +238,7 @@ describe('signing in with a browser at a real OpenID provider', () => {
     people.person = undefined;
     const { status, text } = await signIn();
     expect(status).to.equal(403);
-    expect(text).to.include('did not let you sign in');
+    expect(text).to.include('rejected the sign-in');
   });
 
   it('refuses a user whom an operator blocked', async () => {
@@ -258,7 +258,7 @@ describe('signing in with a browser at a real OpenID provider', () => {
     for (const victim of [browser, openBrowser()]) {
       const { status, text } = await victim.visit(url);
       expect(status).to.equal(400);
-      expect(text).to.include('was not begun in this browser');
+      expect(text).to.include('was started in another browser');
       expect(idOf(victim)).to.equal(undefined);
     }
   });
@@ -279,7 +279,7 @@ describe('signing in with a browser at a real OpenID provider', () => {
     const { url } = await stopAtCallback(browser);
     url.searchParams.set('code', stolen);
     const { status, text } = await browser.visit(url);
-    expect([status, text.includes('not valid here')]).to.deep.equal([401, true]);
+    expect([status, text.includes('is invalid or was already used')]).to.deep.equal([401, true]);
   });
 
   it('refuses a changed state, a missing one, a repeated one, and the name of another issuer', async () => {

@@ -198,7 +198,7 @@ describe('signing in with a program by the account of the company', () => {
     const begun = await begin();
     const { status, text } = await signInOn(begun);
     expect(status).to.equal(403);
-    expect(text).to.include('no group').and.not.to.include('name="proof"');
+    expect(text).to.include('not in a group').and.not.to.include('name="proof"');
   });
 
   it('shows a page without scripts and frames, that escapes programs’ names', async () => {
@@ -220,7 +220,7 @@ describe('signing in with a program by the account of the company', () => {
     expect(found.text).to.include(begun.user_code);
     const unknown = await browser.visit(`${origin}/device?user_code=BBBB-BBBB`);
     expect(unknown.status).to.equal(400);
-    expect(unknown.text).to.include('not known');
+    expect(unknown.text).to.include('This code is invalid');
   });
 
   it('limits attempts at codes', async () => {

@@ -116,7 +116,7 @@ describe('the Messages dialect writes', () => {
     ['one that breaks off in a list', '{"a":[1,2,{"b":3', { a: [1, 2, { b: 3 }] }],
     ['one that breaks off in an escape', '{"a":"x\\', {}],
     ['one that has just begun', '{', {}],
-    ['what is no object', '"x"', { arguments: 'x' }],
+    ['what is not an object', '"x"', { arguments: 'x' }],
     ['what is no JSON', 'x', { arguments: 'x' }],
   ] as const) {
     it(`arguments that are ${name} as an object`, () => {

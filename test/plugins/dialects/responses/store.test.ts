@@ -91,7 +91,7 @@ describe('the store of responses', () => {
     await remember('resp_1', { input: 'One' }, 'first');
     const error = await errorOf(expand({ previous_response_id: 'resp_1' }));
     expect(error).to.include({ code: 'invalid_request', param: 'previous_response_id' });
-    expect(error.message).to.include('store: false').and.to.include('responses: { store: short }');
+    expect(error.message).to.include('Send the whole conversation').and.to.include('responses: { store: short }');
     expect((await errorOf(expand({ input: [{ id: 'x' }] }))).param).to.equal('input');
     expect(await expand({ input: 'Hi' })).to.equal('Hi');
   });

@@ -22,7 +22,7 @@ describe('field rules', () => {
 
   it('refuse by name, with the reason', () => {
     expect(() => applyFieldRules({ wish: 2 }, TABLE, 'Acme'))
-      .to.throw('Acme does not have `wish`: it cannot.')
+      .to.throw('Acme does not support `wish`: it cannot.')
       .with.property('param', 'wish');
   });
 

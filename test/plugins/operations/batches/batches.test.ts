@@ -185,10 +185,10 @@ describe('batches at vendors', () => {
         400,
       ],
       [line('x', { model: 'echo/echo' }), /Line 7: .*(?:may not use|no batches)/, 403],
-      [line('l3'), /Line 7 has the `custom_id` of an earlier one/, 400],
-      [line('x', {}, '/v1/embeddings'), /Line 7 names the url/, 400],
-      ['{"custom_id": ', /Line 7 is no JSON object/, 400],
-      ['['.repeat(100_000), /Line 7 is no JSON object/, 400],
+      [line('l3'), /Line 7 repeats the `custom_id` of an earlier request/, 400],
+      [line('x', {}, '/v1/embeddings'), /Line 7 has the url/, 400],
+      ['{"custom_id": ', /Line 7 must be a JSON object/, 400],
+      ['['.repeat(100_000), /Line 7 must be a JSON object/, 400],
     ];
     for (const [bad, message, status] of cases) {
       const error = await failure(upload(client, [...six, bad]));
@@ -207,11 +207,11 @@ describe('batches at vendors', () => {
     const { key, user } = await newKey();
     const client = gateway.openai(key);
     const two = await failure(upload(client, [line('a'), line('b', { model: 'openai/gpt-5.4' })]));
-    expect(two.message).to.match(/Line 2 names another model/);
+    expect(two.message).to.match(/Line 2 has another model/);
     const file = await upload(client, [line('a')]);
     const { api_key } = await gateway.command<Loose>('keys', 'create', '--user', user);
     const error = await failure(create(gateway.openai(api_key), file.id));
-    expect(error.message).to.match(/checked for another key/);
+    expect(error.message).to.match(/uploaded with another key/);
     expect((await failure(create(client, 'file-no'))).status).to.equal(404);
     expect(
       (await failure(client.files.create({ purpose: 'user_data', file: await toFile(Buffer.from('x'), 'x') }))).message,
@@ -242,7 +242,7 @@ describe('batches at vendors', () => {
     vendor.batches.delete(id);
     const lost = await client.batches.retrieve(batch.id);
     expect(lost.status).to.equal('failed');
-    expect(lost.errors?.data?.[0]?.message).to.match(/no longer knows/);
+    expect(lost.errors?.data?.[0]?.message).to.match(/Batch not found at the provider/);
     expect(await books(user)).to.include({ held: '0.00', spent: '0.00' });
   });
 
@@ -257,7 +257,7 @@ describe('batches at vendors', () => {
     expect(left).to.equal('0.00');
     // One line is charged by its usage, one without usage and one invalid line by estimate.
     expect(Number(spent)).to.be.closeTo(0.004 + 2 * held, 1e-9);
-    expect(gateway.logText()).to.include('a provider sent results twice');
+    expect(gateway.logText()).to.include('the provider returned duplicate results');
   });
 
   it('of Azure are OpenAI’s, at the address of the resource', async () => {
@@ -330,7 +330,9 @@ describe('batches at vendors', () => {
       const bad = line('a', { messages: [{ role: 'user', content: 'the secret plan' }] });
       expect((await failure(upload(client, [line('b'), bad]))).message).to.match(/Line 2: .*"words"/);
       const file = await upload(client, [line('a')]);
-      expect((await failure(create(client, file.id))).message).to.match(/"words" of this gateway looks at responses/);
+      expect((await failure(create(client, file.id))).message).to.match(
+        /"words" of this gateway cannot check the responses of a batch/,
+      );
     } finally {
       await guarded.stop();
     }
@@ -371,7 +373,9 @@ describe('batches at vendors', () => {
     try {
       const client = guarded.openai();
       const file = await upload(client, [line('a')]);
-      expect((await failure(create(client, file.id))).message).to.match(/"topics" of this gateway asks a model/);
+      expect((await failure(create(client, file.id))).message).to.match(
+        /"topics" of this gateway cannot judge the requests of a batch/,
+      );
     } finally {
       await guarded.stop();
     }

@@ -14,14 +14,14 @@ describe('checking a speech request', () => {
   });
 
   const refusals: readonly [string, SpeechRequest, string, string, string][] = [
-    ['an empty text', { text: '' }, 'invalid_request', 'text', 'nothing to say'],
-    ['a blank text', { text: ' \u00a0\n\u200b\u0000' }, 'invalid_request', 'text', 'nothing to say'],
+    ['an empty text', { text: '' }, 'invalid_request', 'text', 'is empty or blank'],
+    ['a blank text', { text: ' \u00a0\n\u200b\u0000' }, 'invalid_request', 'text', 'is empty or blank'],
     [
       'a text over the limit',
       { text: 'a'.repeat(21) },
       'request_too_large',
       'text',
-      'has 21 characters; this model takes 20',
+      'has 21 characters; the limit of this model is 20',
     ],
     [
       'a split that cannot be joined',
@@ -30,14 +30,20 @@ describe('checking a speech request', () => {
       'split',
       'mp3, wav or pcm',
     ],
-    ['a text of too many pieces', { text: 'a'.repeat(801), split: true }, 'request_too_large', 'text', 'takes 800'],
+    [
+      'a text of too many pieces',
+      { text: 'a'.repeat(801), split: true },
+      'request_too_large',
+      'text',
+      'with "split" is 800',
+    ],
     ['a speed below the range', { text: 'a', speed: 0.49 }, 'invalid_request', 'speed', '0.5 to 2'],
     ['a speed above the range', { text: 'a', speed: 2.01 }, 'invalid_request', 'speed', '0.5 to 2'],
     ['a speed that is no number', { text: 'a', speed: Number.NaN }, 'invalid_request', 'speed', '0.5 to 2'],
-    ['a format it has not', { text: 'a', format: 'flac' }, 'invalid_request', 'format', 'use mp3, wav, opus, pcm'],
+    ['a format it has not', { text: 'a', format: 'flac' }, 'invalid_request', 'format', 'Use mp3, wav, opus, pcm'],
     ['an unknown voice', { text: 'a', voice: 'karla' }, 'invalid_request', 'voice', 'carla'],
     ['a voice like nothing', { text: 'a', voice: 'zzzzzzzz' }, 'invalid_request', 'voice', 'ann, Bert, carla'],
-    ['an empty voice', { text: 'a', voice: ' ' }, 'invalid_request', 'voice', 'leave it out'],
+    ['an empty voice', { text: 'a', voice: ' ' }, 'invalid_request', 'voice', 'remove the field'],
     ['an unknown model', { text: 'a', model: 'tts-x' }, 'unsupported_model', 'model', 'tts-a'],
     ['an empty model', { text: 'a', model: '' }, 'unsupported_model', 'model', 'tts-a, tts-b'],
   ];

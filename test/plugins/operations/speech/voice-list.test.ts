@@ -59,7 +59,7 @@ describe('the list of a vendor’s voices', () => {
       () => expect.fail('it has voices'),
       (error: { code: string; message: string }) => {
         expect(error.code).to.equal('unsupported_provider');
-        expect(error.message).to.include('Configured are: v.');
+        expect(error.message).to.include('Configured: v.');
       },
     );
   });

@@ -89,13 +89,13 @@ describe('the queue of writes', () => {
       }),
     );
     expect({ tries, waiting: queue.size }).to.deep.equal({ tries: 1, waiting: 0 });
-    expect(logged()).to.include('the store refused a change');
+    expect(logged()).to.include('the store rejected a change');
   });
 
   it('tries everything once more at shutdown, and reports the rest', async () => {
     isAway = true;
     await queue.add(change('one'));
     await queue.close();
-    expect(logged()).to.include('the store is away at the end; it is lost');
+    expect(logged()).to.include('the store does not respond at shutdown; it is lost');
   });
 });

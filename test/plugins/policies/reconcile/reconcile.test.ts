@@ -193,7 +193,7 @@ describe('tollgate reconcile', () => {
       causes: ['quantity web_search_requests 0.02'],
     },
     {
-      title: 'searches that have no price here',
+      title: 'searches that have no price in the gateway',
       ours: [{ parts: [...PARTS, part('web_search_requests', 2, null)] }],
       served: [served({ units: { ...UNITS, web_search_requests: 2 }, usd: { ...USD, web_search_requests: 0.02 } })],
       causes: ['unknown_cost 0.00', 'no_price web_search_requests 0.02'],
@@ -252,7 +252,7 @@ describe('tollgate reconcile', () => {
       expect(found).to.include({ unexplained: '0.00', failed: causes.length > 0 });
     });
 
-  it('explains cache writes of 12 hours, which have no price here, apart from those of 30 minutes', async () => {
+  it('explains cache writes of 12 hours, which have no price in the gateway, apart from those of 30 minutes', async () => {
     const written = { cache_write_tokens: 200 };
     await settle({ parts: [...PARTS, part('cache_write_tokens', 200, 0.001_25)] });
     vendor.serve(
@@ -413,7 +413,7 @@ describe('tollgate reconcile', () => {
     expect(await explained('openai', { tolerance: '0' })).to.deep.include({ causes: [], failed: false });
     await store.ledger.forgetCalls(NOON + 86_400_000);
     const { json } = await run('openai');
-    expect(json.notes.join('\n')).to.include('4 calls of these days have no record any more');
+    expect(json.notes.join('\n')).to.include('4 calls of these days have no records');
   });
 
   it('ends with exit code 4 beyond the tolerance, in dollars or as a share, and not by days that make up for one another', async () => {
@@ -461,9 +461,12 @@ describe('tollgate reconcile', () => {
     expect(await refused({ to: DAY })).to.include('must be before "to"');
     expect(await refused({ to: '2027-11-03' })).to.include('more than 100 days');
     expect(await refused({ tolerance: 'much' })).to.include('"tolerance" must be US dollars or a share');
-    expect(await refused({}, { providers: ['nobody'] })).to.include('there is no provider "nobody"');
+    expect(await refused({}, { providers: ['nobody'] })).to.include('provider "nobody" not found');
     const wrongKey = await refused({}, { adminKey: 'sk-wrong-0123456789' });
-    expect(wrongKey).to.include('openai answered 401').and.include('Only admin keys').and.not.include('sk-wrong');
+    expect(wrongKey)
+      .to.include('openai returned status 401')
+      .and.include('Only admin keys')
+      .and.not.include('sk-wrong');
     const noKey = await run('openai', {}, { adminKey: undefined }).catch((error: Error) => error.message);
     // biome-ignore lint/suspicious/noTemplateCurlyInString: what to write.
     expect(noKey).to.include('policies.reconcile.openai.adminKey').and.include('${OPENAI_ADMIN_KEY}');

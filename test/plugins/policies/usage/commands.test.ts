@@ -75,7 +75,7 @@ describe('the commands about usage', () => {
   it('report the amount in several rows, by tag', async () => {
     await settle({ tags: ['team=search', 'project=x'] }, 30);
     const text = await run('usage', { by: 'tag', last: '1h' });
-    expect(text).to.match(/TOTAL +1 .* 0\.00003\n1 requests \(0\.00003 USD\) carry several tags/);
+    expect(text).to.match(/TOTAL +1 .* 0\.00003\n1 requests \(0\.00003 USD\) have several tags/);
   });
 
   it('print all rows as CSV that no spreadsheet runs', async () => {

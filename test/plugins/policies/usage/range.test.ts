@@ -49,15 +49,15 @@ describe('the range of a report', () => {
     [{ from: '1970-01-01' }, 'from', /between the years 2000 and 2100/],
     [{ to: '9999-12-31' }, 'to', /between the years 2000 and 2100/],
     [{ to: "2026-11-01' OR 1=1" }, 'to', /must be a day/],
-    [{ tz: 'Mars/Olympus' }, 'tz', /is no time zone that is known here; write an IANA name/],
-    [{ tz: '+01:00' }, 'tz', /is no time zone/],
+    [{ tz: 'Mars/Olympus' }, 'tz', /is an unknown time zone; use an IANA name/],
+    [{ tz: '+01:00' }, 'tz', /is an unknown time zone/],
     [{ last: 'a month' }, 'last', /is not a duration: write 500ms, 30s, 2m, 1h or 30d/],
     [{ last: '0s' }, 'last', /is shorter than a second/],
     [{ last: '99999999d' }, 'from', /between the years/],
     [{ period: 'constructor' }, 'period', /must be one of today, yesterday, this-week, last-week, last-7-days/],
     [{ last: '60' }, 'last', /a unit is missing. Write "60s" for seconds or "60ms" for milliseconds/],
-    [{ period: 'today', from: '2026-11-01' }, 'period', /stands beside another range/],
-    [{ last: '1d', period: 'today' }, 'last', /stands beside another range/],
+    [{ period: 'today', from: '2026-11-01' }, 'period', /cannot be combined with another range/],
+    [{ last: '1d', period: 'today' }, 'last', /cannot be combined with another range/],
   ];
   for (const [words, param, message] of WRONG)
     it(`is refused for ${JSON.stringify(words)}, with the valid form`, () => {

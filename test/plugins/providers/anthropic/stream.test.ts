@@ -196,7 +196,7 @@ describe('anthropic streams', () => {
     const again = { type: 'message_start', message: { id: 'msg_2' } };
     expect(() => playEvents([START, block(0, { type: 'text', text: 'x' }), again])).to.throw(
       StreamFailure,
-      'second answer',
+      'second message',
     );
   });
 

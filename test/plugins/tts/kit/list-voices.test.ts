@@ -51,6 +51,6 @@ describe('the list of a vendor’s voices', () => {
   it('is an error of the provider if it is unreachable, and contains neither key nor URL', async () => {
     const error = await listOf({ baseUrl: upstream.url.replace(/:\d+$/, ':1') })().catch((thrown: unknown) => thrown);
     expect(isGatewayError(error) && error.code).to.equal('provider_unavailable');
-    expect((error as Error).message).to.equal('The provider one could not be reached or failed to answer.');
+    expect((error as Error).message).to.equal('The provider one could not be reached or returned an error.');
   });
 });

@@ -73,7 +73,7 @@ describe('the webhook of budgets', () => {
     send(NOTICE);
     send(NOTICE);
     await eventually(async () =>
-      expect(errors(lines)).to.deep.equal(Array.from({ length: 2 }, () => 'the webhook of budgets refused a notice')),
+      expect(errors(lines)).to.deep.equal(Array.from({ length: 2 }, () => 'the webhook of budgets rejected a notice')),
     );
     expect(nock.isDone()).to.equal(true);
   });
@@ -84,8 +84,8 @@ describe('the webhook of budgets', () => {
     send(NOTICE);
     send(NOTICE);
     await eventually(async () => expect(errors(lines)).to.have.lengthOf(2));
-    expect(errors(lines)[0]).to.include('too many notices wait');
-    expect(errors(lines)[1]).to.include('which is given up');
+    expect(errors(lines)[0]).to.include('too many notices are queued');
+    expect(errors(lines)[1]).to.include('it is dropped');
     await deliveries.close();
   });
 

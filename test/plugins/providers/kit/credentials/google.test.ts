@@ -100,11 +100,7 @@ describe('a vendor at Google Cloud, without a key', () => {
   for (const [title, google, problem] of [
     ['none of the ways', {}, 'needs one of'],
     ['two of them', { metadata: true, serviceAccount: ACCOUNT }, 'has serviceAccount and metadata'],
-    [
-      'a file that is none of a service account',
-      { serviceAccount: '{}' },
-      'is not the JSON of a service account’s key',
-    ],
+    ['a file that is none of a service account', { serviceAccount: '{}' }, 'is not a JSON key of a service account'],
     ['a token without a pool', { tokenFile: 'token' }, 'needs `audience`'],
   ] as const)
     it(`E68: is refused with ${title}`, async () => {

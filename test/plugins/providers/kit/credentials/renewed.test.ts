@@ -121,7 +121,7 @@ describe('a credential that ends', () => {
     expect(readToken({ access_token: 'a' }, 'x', 0).endsAt).to.equal(300_000);
     for (const body of [{}, { access_token: '' }, { access_token: 5 }])
       expect(() => readToken(body, 'x', 0))
-        .to.throw('x answered without a token')
+        .to.throw('x returned no token')
         .that.satisfies(isStreamFailure);
   });
 });

@@ -49,7 +49,7 @@ describe('the system role of agents', () => {
         team: { model: 'scripted/m', agents: { ...off, clerk, pilot }, memory: { turns: 1 } },
       },
     });
-    await until('the folder is indexed', () => gateway.logText().includes('the knowledge base is indexed'));
+    await until('the folder is indexed', () => gateway.logText().includes('knowledge base indexed'));
     const body = { message: 'CANARY-message harbour', inputs: { note: 'CANARY-input' }, context: 'A context.' };
     for (let turn = 0; turn < 4; turn += 1) {
       const response = await gateway.post('/api/core/agent', { ...body, response_model: { answer: 'string' } });
@@ -81,7 +81,7 @@ describe('the system role of agents', () => {
       providers: { scripted: { plugin: 'openai-compatible', baseUrl: vendor.url, apiKey: 'k', models: ['*'] } },
       agents: { rag: { folder, watch: '50ms' }, medical: { model: 'scripted/m', memory: { turns: 1 } } },
     });
-    await until('the folder is indexed', () => gateway.logText().includes('the knowledge base is indexed'));
+    await until('the folder is indexed', () => gateway.logText().includes('knowledge base indexed'));
     const lines = { history: 'CANARY-history', medications: ['CANARY-medicine'], allergies: 'CANARY-allergy' };
     const patient = { ...lines, age: 50, sex: 'CANARY-sex' };
     const body = { message: 'CANARY-message harbour', patient, session: 's' };
