@@ -20,15 +20,9 @@ export function parseBaseUrl(baseUrl: string): Address {
   if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:') || url.hostname === '') {
     throw new TypeError('a base URL must be an absolute http:// or https:// URL');
   }
-<<<<<<< HEAD
   if (url.username || url.password) throw new TypeError('a base URL must not contain a user name or password');
   if (url.search || url.hash || /[?#]/.test(baseUrl)) throw new TypeError('a base URL must not contain ? or #');
-  // The URL parser repairs these in silence, so that two readers may see two hosts or paths.
-=======
-  if (url.username || url.password) throw new TypeError('a base URL must not hold a user name or password');
-  if (url.search || url.hash || /[?#]/.test(baseUrl)) throw new TypeError('a base URL must not hold ? or #');
   // The URL parser repairs these silently, so two parsers may see different hosts or paths.
->>>>>>> words-d
   if (/[\\\s]/.test(baseUrl) || DOT_SEGMENT.test(baseUrl)) {
     throw new TypeError('a base URL must not contain backslashes, blanks or dot segments');
   }
