@@ -57,7 +57,7 @@ type Fields = Record<string, unknown>;
 
 /**
  * Hides secrets in objects, down to this depth. Wildcards in pino's `redact` would do the same, but pino runs every such path over
- * every field of every line. That takes 47 instead of 4 µs for an access-log line, a sixth of a request.
+ * every field of every line. The result is 47 instead of 4 µs for an access-log line, a sixth of a request.
  */
 function redactFields(fields: Fields, levels: number): Fields {
   let copy: Fields | undefined;
