@@ -2,8 +2,8 @@ import type { Schema } from './json.ts';
 
 /**
  * Request schemas of the OpenAI surface: types and ranges of spec 2.1, open to fields that vendors add. They accept known
- * deviations of clients from the canonical form: null for "not set", `functions` for tools, calls and tools without `type`, 0 or −1
- * for "no limit". Codecs get the canonical form; `plugins/formats/kit/lenient-chat.ts` makes it.
+ * deviations of clients from the canonical form. These are null for "not set", `functions` for tools, calls and tools without
+ * `type`, and 0 or −1 for "no limit". Codecs get the canonical form; `plugins/formats/kit/lenient-chat.ts` makes it.
  */
 
 const nullable = (type: string, rest: Schema = {}): Schema => ({ type: [type, 'null'], ...rest });

@@ -72,8 +72,8 @@ export interface DialectNeed {
 }
 
 /**
- * Fields with effects at the vendor at any path of a body, and the requirement of each, such as the id of a file in the operator's
- * account. The search skips the caller's own data: arguments and schemas of tools, `metadata`, citations.
+ * Fields with effects at the vendor at any path of a body, and the requirement of each. An example is the id of a file in the
+ * operator's account. The search skips the caller's own data: arguments and schemas of tools, `metadata`, citations.
  */
 export type DialectEffects = Readonly<Record<string, Pick<DialectNeed, 'kind' | 'name'>>>;
 

@@ -124,8 +124,8 @@ export function bodyFactsOf(body: unknown, effects: DialectEffects): BodyFacts {
 
 /**
  * Freezes a body from outside. Returns its heap size in bytes, without its texts. Throws `invalid_json` for valid JSON that is not
- * accepted: numbers beyond a double, lone surrogates (where the body may contain some), names that reach an object's prototype,
- * levels below `maxDepth`.
+ * accepted: numbers beyond a double, names that reach an object's prototype, levels below `maxDepth`. Lone surrogates are rejected
+ * too, if the body may contain some.
  */
 export function takeBody(
   value: unknown,

@@ -246,9 +246,9 @@ export function toParam(within: JsonPlace | undefined, at: string | number): str
 }
 
 /**
- * TypeScript type of a JSON Schema literal. Supports the keywords of plugin configurations and request bodies: type, properties,
- * required, default, additionalProperties, items, enum, const, and anyOf or oneOf in addition to the type. Others are `unknown`. A
- * property exists if it is required or has a default; the loader fills in defaults.
+ * TypeScript type of a JSON Schema literal. Supports these keywords of plugin configurations and request bodies: type, properties,
+ * required, default, additionalProperties, items, enum, const. It also supports anyOf or oneOf in addition to the type. Others are
+ * `unknown`. A property exists if it is required or has a default; the loader fills in defaults.
  *
  * Custom, because json-schema-to-ts takes 75 seconds to check one plugin here (docs/decisions/schema-types.md).
  */

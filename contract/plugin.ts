@@ -479,7 +479,7 @@ export interface SignInLink {
 
 /**
  * Invalid option, found by a plugin. Thrown while it reads its configuration. {@link problemsOf} converts it to the result of
- * `check`, so that `tollgate check` and `tollgate start` report the same problem at the same path.
+ * `check`. `tollgate check` and `tollgate start` therefore report the same problem at the same path.
  */
 export class OptionError extends TypeError {
   override readonly name = 'OptionError';

@@ -43,8 +43,8 @@ const LEAST_LENGTH = 8;
 const known = new WeakMap<Endpoint, RegExp | null>();
 
 /**
- * Removes an endpoint's secrets from a vendor's text: the key and the values of the operator's headers, verbatim, whatever their
- * form, and as encoded in a URL or in JSON.
+ * Removes an endpoint's secrets from a vendor's text: the key and the values of the operator's headers. Matches them verbatim,
+ * whatever their form, and as encoded in a URL or in JSON.
  */
 export function cutSecrets(text: string, endpoint: Endpoint | undefined): string {
   if (!endpoint) return text;

@@ -57,7 +57,7 @@ type Fields = Record<string, unknown>;
 
 /**
  * Hides secrets in objects, down to this depth. Wildcards in pino's `redact` would do the same, but pino runs every such path over
- * every field of every line: 47 instead of 4 µs for an access-log line, a sixth of a request.
+ * every field of every line. The result is 47 instead of 4 µs for an access-log line, a sixth of a request.
  */
 function redactFields(fields: Fields, levels: number): Fields {
   let copy: Fields | undefined;
@@ -141,8 +141,8 @@ function openStdout(
 }
 
 /**
- * Buffers lines for a stream and forwards them as one text when they fill a block or reach the maximum delay. sonic-boom also
- * buffers lines, but measures its whole block at each line, which copies it.
+ * Buffers lines for a stream. Forwards them as one text when they fill a block or reach the maximum delay. sonic-boom also buffers
+ * lines, but measures its whole block at each line, which copies it.
  */
 class LineBlock {
   readonly #maxBytes: number;

@@ -19,7 +19,7 @@ const MINUTE_MS = 60_000;
 const MAX_ADDRESSES = 10_000;
 
 /**
- * Store queries from an address over the limit, as a multiple of the limit: enough for the valid keys of all users of a shared
+ * Store queries from an address over the limit, as a multiple of the limit. Enough for the valid keys of all users of a shared
  * address.
  */
 const LOOKUPS = 10;

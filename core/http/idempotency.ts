@@ -190,7 +190,7 @@ function destinationOf({ call: { operation, targets, request } }: { readonly cal
   return { operation, targets, requested: model };
 }
 
-/** Checks the caller of a stored response like every other call: models of its key, limits, plan. */
+/** Applies the checks of every call to the caller of a stored response: models of its key, limits, plan. */
 async function checkAgain(
   deps: CallDeps,
   { requestId, session, trace }: RequestState,

@@ -26,9 +26,9 @@ const QUIET_MS = 1;
 const MAX_TURNS = 100;
 
 /**
- * Closes the port and resolves when the last connection is closed. Connections waiting to be accepted are reset, so the port is
- * closed right after a short turn of the event loop, which has accepted them all. Idle connections stay open: Node's HTTP server
- * would close them, with any request in transit.
+ * Closes the port and resolves when the last connection is closed. Closing resets connections that wait to be accepted. The port is
+ * therefore closed right after a short turn of the event loop, which has accepted them all. Idle connections stay open: Node's HTTP
+ * server would close them, with any request in transit.
  */
 export async function closeOwnPort(server: Server): Promise<void> {
   for (let turn = 0; turn < MAX_TURNS; turn += 1) {

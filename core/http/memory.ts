@@ -79,7 +79,7 @@ export const LARGE_BYTES = 128 * 1024;
  */
 export const QUEUED_BYTES = 64 * 1024;
 /**
- * Rate of an owner's bodies while others have requests: each body is followed by a pause of its bytes at this rate (4 MB a second).
+ * Rate of an owner's bodies while others have requests. Each body is followed by a pause of its bytes at this rate (4 MB a second).
  */
 const BYTES_PER_MS = 4000;
 /** After a large body, the pause is at least this multiple of its parse time, so that others get three quarters of the time. */

@@ -452,7 +452,7 @@ describe('budgets in calendar windows', () => {
       const wrong = await put({ budgets: [{ amount_usd: 2, every: 'day', timezone: 'Here' }] });
       expect(wrong.status).to.equal(400);
       expect(((await wrong.json()) as { error: { message: string } }).error.message).to.equal(
-        '"budgets.0.timezone" is no time zone. Use an IANA name such as Europe/Berlin, America/New_York or UTC.',
+        '"budgets.0.timezone" is not a time zone. Use an IANA name such as Europe/Berlin, America/New_York or UTC.',
       );
       const made = await put({ rpm: 100, budgets: [{ amount_usd: 2, every: 'day' }] });
       expect((await made.json()) as object).to.deep.include({

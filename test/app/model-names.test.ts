@@ -67,9 +67,9 @@ describe('the names of models', () => {
 
   it('that no provider lists are 404 with similar ones, although a provider accepts any', async () => {
     expect(await askFor('/v1/chat/completions', 'bth')).to.match(
-      /^404 There is no model "bth".*Did you mean "(local|other)\/both"/,
+      /^404 The model "bth" does not exist.*Did you mean "(local|other)\/both"/,
     );
-    expect(await askFor('/v1/chat/completions', 'gpt-5-nano-x')).to.match(/^404 There is no model/);
+    expect(await askFor('/v1/chat/completions', 'gpt-5-nano-x')).to.match(/^404 The model/);
   });
 
   it('resolve to a provider and model first, then to aliases of the format, then of the configuration', async () => {

@@ -54,7 +54,7 @@ describe('a probe of the store', () => {
     await startOnce(folder);
     expect(await probe(folder)).to.match(/^schema \d+$/);
     await redis.close();
-    expect(await probe(folder)).to.include('does not answer');
+    expect(await probe(folder)).to.include('does not respond');
   });
 
   it('of a Postgres reports an empty one, a schema, or a refusal', async () => {
@@ -64,6 +64,6 @@ describe('a probe of the store', () => {
     await startOnce(folder);
     expect(await probe(folder)).to.match(/^schema \d+$/);
     await postgres.close();
-    expect(await probe(folder)).to.include('does not answer');
+    expect(await probe(folder)).to.include('does not respond');
   });
 });

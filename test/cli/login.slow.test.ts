@@ -257,7 +257,7 @@ describe('`tollgate login` at a gateway that misbehaves', function () {
     await runCli(['login', origin], home);
     const out = await runCli(['logout'], home);
     expect(out).to.include({ code: 0, stdout: `signed out at ${origin}\n` });
-    expect(out.stderr).to.include('did not answer');
+    expect(out.stderr).to.include('did not respond');
     expect(keptIn(home).signIns).to.deep.equal({});
   });
 

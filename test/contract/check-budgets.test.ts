@@ -78,8 +78,8 @@ describe('budgets in the configuration', () => {
         'name: b, amount_usd: 1, every: day, timezone: "+02:00"',
       ),
       [
-        '3:53 budgets[0].timezone: is no time zone. Use an IANA name such as Europe/Berlin, America/New_York or UTC.',
-        '4:53 budgets[1].timezone: is no time zone. Use an IANA name such as Europe/Berlin, America/New_York or UTC.',
+        '3:53 budgets[0].timezone: is not a time zone. Use an IANA name such as Europe/Berlin, America/New_York or UTC.',
+        '4:53 budgets[1].timezone: is not a time zone. Use an IANA name such as Europe/Berlin, America/New_York or UTC.',
       ],
     ],
     [
@@ -130,7 +130,7 @@ describe('budgets in the configuration', () => {
     [
       'for a tag that is none',
       withBudgets('name: a, amount_usd: 1, every: day, tag: search'),
-      ['3:48 budgets[0].tag: is no tag. Use name=value, such as team=search.'],
+      ['3:48 budgets[0].tag: is not a tag. Use name=value, such as team=search.'],
     ],
     [
       'that nothing would be counted for',
@@ -141,7 +141,7 @@ describe('budgets in the configuration', () => {
       'of a plan, with the same mistakes',
       'providers: { acme: {} }\nplans:\n  free:\n    budgets:\n      - { amount_usd: 1, every: day, timezone: Here }\n      - { amount_usd: 1, every: hour }\n      - { amount_usd: 2, every: hour }\n',
       [
-        '5:48 plans.free.budgets[0].timezone: is no time zone. Use an IANA name such as Europe/Berlin, America/New_York or UTC.',
+        '5:48 plans.free.budgets[0].timezone: is not a time zone. Use an IANA name such as Europe/Berlin, America/New_York or UTC.',
         '7:9 plans.free.budgets[2].name: is a duplicate of the budget "hour"; spend is counted by name. Set a unique "name".',
       ],
     ],

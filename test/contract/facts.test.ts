@@ -63,7 +63,7 @@ describe('the walk over a request', () => {
     expect(factsOf({ model: 'm', messages: [], deep }).inputTokens).to.be.above(100_000);
     const circle: Record<string, unknown> = {};
     circle['again'] = circle;
-    expect(() => factsOf({ model: 'm', messages: [], circle })).to.throw('holds too many values, or itself');
+    expect(() => factsOf({ model: 'm', messages: [], circle })).to.throw('has too many values, or contains itself');
   });
 
   it('collects the facts of a chat body while it is read, without a second pass', () => {

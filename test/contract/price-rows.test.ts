@@ -51,7 +51,7 @@ describe('time-limited prices', () => {
     ['no row for all hours', [row(1, { hours: 'daily 00:00-24:00' })], 'at any time'],
     ['two rows at a time', [row(1), row(2, { from: '2026-12-01' })], 'overlaps another row from 2026-12-01 on'],
     ['an end before the beginning', [row(1, { from: '2026-12-01', until: '2026-11-01' })], 'ends before it begins'],
-    ['hours that two have', [...HOURLY, row(3, { hours: 'fri 09:00-12:00' })], 'hours that another row has'],
+    ['hours that two have', [...HOURLY, row(3, { hours: 'fri 09:00-12:00' })], 'hours that overlap another row'],
   ];
   for (const [title, rows, message] of WRONG)
     it(`a problem: ${title} (E17)`, () => {

@@ -316,8 +316,10 @@ describe('recorded exchanges', () => {
     const empty = makeFolder();
     expect(await fails({ replay: empty })).to.include('has no recorded exchange');
     expect(await fails({ replay: path.join(empty, 'none') })).to.include('cannot be read');
-    expect(await fails({ replay: empty, record: empty })).to.include('recorded and replayed at once');
-    expect(await fails({ times: true })).to.include('times');
+    expect(await fails({ replay: empty, record: empty })).to.include(
+      'cannot be recorded and replayed at the same time',
+    );
+    expect(await fails({ times: true })).to.include('timing');
     writeFileSync(path.join(empty, 'x-0001.exchange'), '{"version":1}');
     expect(await fails({ replay: empty })).to.include('x-0001.exchange is not a recorded exchange of this version');
     const request = { method: 'POST', origin: 'http://x', path: '/x' };

@@ -80,7 +80,7 @@ describe('the memory of responses', () => {
     vendor.script(answer(200, 'x'));
     const response = await send(call.ended);
     await response.readAll();
-    expect(() => response.reserve(3 * BYTES * MEMORY_PER_BYTE)).to.throw('for one answer');
+    expect(() => response.reserve(3 * BYTES * MEMORY_PER_BYTE)).to.throw('memory limit of one response');
   });
 
   it('E28: is used by an endless event of a stream, and released with the stream', async () => {

@@ -62,7 +62,7 @@ describe('a call through a proxy', () => {
     [407, 'it rejected the user and password'],
     [403, 'its rules block the address'],
     [502, 'it cannot reach the address'],
-    [418, 'it refused'],
+    [418, 'it rejected the request'],
   ] as const)
     it(`E67: with a ${status} fails before anything was sent, with the reason`, async () => {
       await open((socket) => socket.write(`HTTP/1.1 ${status} No\r\ncontent-length: 0\r\n\r\n`));

@@ -76,15 +76,15 @@ describe('the targets of a request', () => {
     });
 
   const MISSING: readonly (readonly [model: string, says: RegExp])[] = [
-    ['bgi', /There is no model "bgi": write "provider\/model" or an alias/],
-    ['lost', /There is no model "lost"/],
-    ['twice', /More than one provider has a model "twice": write "alpha\/twice" or "beta\/twice"/],
-    ['gamma/big', /There is no model "gamma\/big"/],
+    ['bgi', /The model "bgi" does not exist. Use "provider\/model" or an alias/],
+    ['lost', /The model "lost" does not exist/],
+    ['twice', /More than one provider has a model "twice". Use "alpha\/twice" or "beta\/twice"/],
+    ['gamma/big', /The model "gamma\/big" does not exist/],
     ['alpha/nothing', /The provider "alpha" has no model "nothing"/],
     ['fsat', /Did you mean "fast"/],
-    ['/x', /There is no model "\/x"/],
-    ['constructor', /There is no model "constructor"/],
-    ['__proto__/x', /There is no model "__proto__\/x"/],
+    ['/x', /The model "\/x" does not exist/],
+    ['constructor', /The model "constructor" does not exist/],
+    ['__proto__/x', /The model "__proto__\/x" does not exist/],
   ];
   for (const [model, says] of MISSING)
     it(`of "${model}" are empty, and similar names are suggested`, () => {
@@ -103,7 +103,7 @@ describe('the targets of a request', () => {
   it('of a path name the existing providers', () => {
     const error = errorOf(() => targetOfPath(catalog, 'alhpa', 'big'));
     expect(error.code).to.equal('unsupported_provider');
-    expect(error.message).to.match(/Did you mean "alpha"\?.*Configured are: alpha, beta, gone/);
+    expect(error.message).to.match(/Did you mean "alpha"\?.*Configured: alpha, beta, gone/);
   });
 
   it('are returned without control characters, with a limit', () => {

@@ -68,7 +68,7 @@ const REFUSED: readonly (readonly [title: string, plugin: PluginText, message: R
   [
     'an unknown code of an error',
     { setup: `throw new GatewayError('teapot', 'Short and stout.');` },
-    /setup failed: there is no error code "teapot"; docs\/http\.md lists all of them/,
+    /setup failed: the error code "teapot" does not exist; docs\/http\.md lists all codes/,
   ],
   [
     'a command that it does not list',
@@ -104,10 +104,15 @@ describe('an invalid registration stops the start (D55)', () => {
   });
 
   it('an unknown code of an error on a call is a TypeError of its plugin, by name', async () => {
-    expect(() => new GatewayError('teapot' as never, 'x')).to.throw(TypeError, 'there is no error code "teapot"');
+    expect(() => new GatewayError('teapot' as never, 'x')).to.throw(
+      TypeError,
+      'the error code "teapot" does not exist',
+    );
     const gateway = await startProbe(`api.hook('admit', () => { throw new GatewayError('teapot', 'x'); });`);
     expect((await gateway.post(CHAT, chatOf('x'))).status).to.equal(500);
-    expect(gateway.logText()).to.include('plugin \\"probe\\", hook \\"admit\\": there is no error code \\"teapot\\"');
+    expect(gateway.logText()).to.include(
+      'plugin \\"probe\\", hook \\"admit\\": the error code \\"teapot\\" does not exist',
+    );
     await gateway.stop();
   });
 

@@ -91,7 +91,7 @@ function testFaults(subject: FaultyServer): void {
     store = await subject.open(server.url, log);
     await allUnavailable(everyOperation(store, 'a'));
     expect(
-      log.lines.some(({ level, message }) => level === 'warn' && message.includes('does not answer yet')),
+      log.lines.some(({ level, message }) => level === 'warn' && message.includes('does not respond yet')),
     ).to.equal(true);
     await server.start();
     await eventually(async () => store?.health());

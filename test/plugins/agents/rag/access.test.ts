@@ -95,7 +95,7 @@ describe('the access rules of the knowledge base', () => {
     expect(() => checkRules(RULES, ['basic', 'pro'])).to.throw(
       'access.hr.plans.0 refers to the plan "staff", which is not in "plans". Use one of basic, pro.',
     );
-    expect(() => checkRules(RULES, [])).to.throw('does not have. Add it there.');
+    expect(() => checkRules(RULES, [])).to.throw('is not in "plans". Add it there.');
     const whole = `tg_${'a'.repeat(12)}_${'b'.repeat(49)}`;
     expect(() => checkRules({ a: { keys: [whole] } }, []))
       .to.throw('access.a.keys.0 contains a whole API key')

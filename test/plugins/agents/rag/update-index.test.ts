@@ -95,18 +95,18 @@ describe('an update of the index of the knowledge base', () => {
   });
 
   const hostile: readonly (readonly [name: string, content: string | Uint8Array, error: RegExp])[] = [
-    ['broken.pdf', '%PDF-1.7\n1 0 obj\n<< /Type', /^not a PDF/],
-    ['no.pdf', 'plain text', /^not a PDF/],
-    ['empty.pdf', '', /^not a PDF/],
-    ['scan.pdf', makePdf('Scan', ['']), /^holds no text$/],
+    ['broken.pdf', '%PDF-1.7\n1 0 obj\n<< /Type', /^not a readable PDF/],
+    ['no.pdf', 'plain text', /^not a readable PDF/],
+    ['empty.pdf', '', /^not a readable PDF/],
+    ['scan.pdf', makePdf('Scan', ['']), /^contains no text$/],
     ['binary.txt', Uint8Array.from({ length: 2000 }, (_, at) => at % 256), /^not text/],
     ['nul.md', 'a\u0000b', /^not text$/],
     ['high.txt', Uint8Array.from({ length: 200 }, (_, at) => 0xa0 + (at % 90)), /^not text in UTF-8, UTF-16/],
     ['half.txt', Uint8Array.from([0xff, 0xfe, 0x61]), /^not text in utf-16le$/],
-    ['empty.md', '', /^holds no text$/],
+    ['empty.md', '', /^contains no text$/],
     ['broken.json', '{"a":', /^the file is not JSON$/],
     ['broken.jsonl', '{"a":1}\n{\n', /^line 2 is not JSON$/],
-    ['deep.json', '['.repeat(300_000) + ']'.repeat(300_000), /^(?:holds no text|the file is not JSON)$/],
+    ['deep.json', '['.repeat(300_000) + ']'.repeat(300_000), /^(?:contains no text|the file is not JSON)$/],
     ['quote.csv', 'a,b\n"x,y\n', /^not a table/],
   ];
   for (const [name, content, error] of hostile) {

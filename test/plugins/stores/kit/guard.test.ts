@@ -134,7 +134,7 @@ describe('the guard before a server', () => {
     await eventually(() => guard.run(async () => 1));
     const said = log.lines.slice(-2).map(({ level, message }) => `${level}: ${message}`);
     expect(said[0]).to.match(/^error: the store does not respond/);
-    expect(said[1]).to.equal('info: the store answers');
+    expect(said[1]).to.equal('info: the store responds again');
   });
 
   it('refuses everything once it is closed', async () => {
