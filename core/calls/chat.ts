@@ -190,12 +190,11 @@ function writeChat(
     const opened = reasoning.length > 0 ? openReasoning(input, open) : { request: input, leftOut: false };
     const plain = codec.request(opened.request, codecCall);
     const written = continuation?.write?.(plain) ?? plain;
-    const dropped = new Set([...(client?.dropped ?? []), ...lacking, ...(written.dropped ?? [])]);
-    if (opened.leftOut) dropped.add('reasoning');
+    const dropped = droppedOf(client?.dropped, lacking, written.dropped, opened.leftOut);
     // A dialect whose shape is the canonical one is written by the codec: where that chose the same API, this is its native lane.
     const isSameApi = row !== undefined && !client?.patch && written.path === row.path;
     return {
-      request: dropped.size > 0 ? { ...written, dropped: [...dropped] } : written,
+      request: dropped.length > 0 ? { ...written, dropped } : written,
       codec,
       lane: client && (isSameApi ? 'native' : 'translated'),
       passesOn: false,
@@ -204,6 +203,21 @@ function writeChat(
     throw asRefusal(thrown);
   }
 }
+
+/** Fields of a request that its target does not get, each once; no Set for a request without any, as almost all are. */
+function droppedOf(
+  byDialect: readonly string[] = NO_FIELDS,
+  lacking: readonly string[],
+  byCodec: readonly string[] = NO_FIELDS,
+  isReasoningLeftOut: boolean,
+): readonly string[] {
+  if (byDialect.length + lacking.length + byCodec.length === 0 && !isReasoningLeftOut) return NO_FIELDS;
+  const dropped = new Set([...byDialect, ...lacking, ...byCodec]);
+  if (isReasoningLeftOut) dropped.add('reasoning');
+  return [...dropped];
+}
+
+const NO_FIELDS: readonly string[] = Object.freeze([]);
 
 /** A server on the operator's own network is not sent addresses that it would fetch from there. */
 function assertNoMedia(instance: string, [first]: readonly { readonly param: string }[]): void {

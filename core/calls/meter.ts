@@ -120,19 +120,21 @@ export function estimateAt(deps: CallDeps, call: CallView, target: Target, limit
   const { catalog, offers, definition } = deps.partsOf(call.operation);
   const model = catalog.find(target.provider, target.model);
   const offer = offers.get(target.provider);
-  const prices = new Set([catalog.priceOf(target, model), catalog.priceOf(target, model, Date.now() + HOUR_MS)]);
+  const price = catalog.priceOf(target, model);
+  const later = catalog.priceOf(target, model, Date.now() + HOUR_MS);
   const own = call instanceof Call ? call : undefined;
   const tools = own?.client?.needs.filter(
     ({ kind, param }) => kind === 'server tool' && !own.route.without.includes(param),
   );
   const request = limit === undefined ? call.request : { ...call.request, max_tokens: limit };
-  let most: Metered = { units: {}, cost: 0 };
-  for (const each of prices) {
-    const one =
-      definition && offer
-        ? definition.estimate(request, { target, offer, model, price: each })
-        : estimateChat(call.request as ChatRequest, model, each, limit, tools);
-    most = most.cost === undefined || (one.cost ?? Number.POSITIVE_INFINITY) < most.cost ? most : one;
+  const estimate = (at: Price | undefined): Metered =>
+    definition && offer
+      ? definition.estimate(request, { target, offer, model, price: at })
+      : estimateChat(call.request as ChatRequest, model, at, limit, tools);
+  let most = estimate(price);
+  if (later !== price && most.cost !== undefined) {
+    const other = estimate(later);
+    if (other.cost === undefined || other.cost >= most.cost) most = other;
   }
   return call.client?.ownSubscription ? { ...most, cost: 0 } : most;
 }
@@ -205,20 +207,26 @@ export function estimateChat(
  * Fields by which vendors of one kind or another let a model write more than the two limits of this format say: another limit,
  * thinking that is counted apart from it, or how many responses are written for one; with the object that holds a field.
  */
-const OUTPUT_FIELDS = Object.freeze([
-  ...['max_output_tokens', 'max_new_tokens', 'min_tokens', 'num_predict', 'n_predict'].map(
-    (name) => ['limit', name] as const,
-  ),
-  ...([
-    ['limit', 'num_predict', 'options'],
-    ['limit', 'n_predict', 'options'],
-  ] as const),
-  ...([
-    ['thinking', 'max_tokens', 'reasoning'],
-    ['thinking', 'budget_tokens', 'thinking'],
-  ] as const),
-  ...['n', 'best_of', 'num_return_sequences'].map((name) => ['factor', name] as const),
+const OUTPUT_FIELDS: readonly OutputField[] = Object.freeze([
+  { kind: 'limit', name: 'max_output_tokens' },
+  { kind: 'limit', name: 'max_new_tokens' },
+  { kind: 'limit', name: 'min_tokens' },
+  { kind: 'limit', name: 'num_predict' },
+  { kind: 'limit', name: 'n_predict' },
+  { kind: 'limit', name: 'num_predict', holder: 'options' },
+  { kind: 'limit', name: 'n_predict', holder: 'options' },
+  { kind: 'thinking', name: 'max_tokens', holder: 'reasoning' },
+  { kind: 'thinking', name: 'budget_tokens', holder: 'thinking' },
+  { kind: 'factor', name: 'n' },
+  { kind: 'factor', name: 'best_of' },
+  { kind: 'factor', name: 'num_return_sequences' },
 ]);
+
+interface OutputField {
+  readonly kind: 'limit' | 'thinking' | 'factor';
+  readonly name: string;
+  readonly holder?: string;
+}
 
 /** Output tokens that a request may lead to, over all its choices, and those foretold, which are billed when they are not used. */
 function maxOutput(request: ChatRequest, model: ModelInfo | undefined, own?: number): number {
@@ -228,7 +236,7 @@ function maxOutput(request: ChatRequest, model: ModelInfo | undefined, own?: num
   const limit = own ?? Math.max(max_completion_tokens ?? 0, max_tokens ?? 0);
   const most = { limit: limit > 0 ? limit : ofModel, thinking: 0, factor: 1 };
   for (const fields of extra_body === undefined ? [request] : [request, readObject(extra_body)])
-    for (const [kind, name, holder] of OUTPUT_FIELDS) {
+    for (const { kind, name, holder } of OUTPUT_FIELDS) {
       const value = holder === undefined ? fields[name] : readObject(fields[holder])[name];
       const amount = value === undefined ? undefined : numberOf(value);
       if (amount !== undefined) most[kind] = Math.max(most[kind], kind === 'limit' && amount <= 0 ? ofModel : amount);

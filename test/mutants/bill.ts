@@ -67,8 +67,8 @@ export const BILL: readonly MutatedFile[] = [
       ],
       [
         'E8: several responses for one are reserved as one',
-        "...['n', 'best_of', 'num_return_sequences'].map((name)",
-        "...['n'].map((name)",
+        "  { kind: 'factor', name: 'best_of' },\n  { kind: 'factor', name: 'num_return_sequences' },\n",
+        '',
       ],
     ],
   },
