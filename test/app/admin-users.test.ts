@@ -42,7 +42,7 @@ describe('users on the admin API', () => {
       expect(blocked.body).to.include({ id: user, blocked_reason: 'abuse' });
       for (const refused of [await chat(one), await chat(two), await balance(token)]) {
         expect(refused).to.include({ status: 403, code: 'permission_denied' });
-        expect(refused.message).to.include('has blocked this user');
+        expect(refused.message).to.include('blocked this user');
       }
       await call('POST', `${path}/unblock`);
       for (const credential of [one, two]) expect((await chat(credential)).status).to.equal(200);

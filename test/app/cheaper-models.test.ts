@@ -134,6 +134,6 @@ describe('a call that its budget does not cover', () => {
     const error = await start(1, { policies: { accounts: { whenBudgetEnds: { smart: 'smart' } } } }).catch(
       (thrown: unknown) => thrown,
     );
-    expect(String(error)).to.match(/whenBudgetEnds.*no model of a provider/s);
+    expect(String(error)).to.match(/whenBudgetEnds.*not a model of a configured provider/s);
   });
 });

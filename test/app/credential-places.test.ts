@@ -88,7 +88,7 @@ describe('the places of a credential', () => {
     expect(header.text).to.include('missing_api_key');
     const inUrl = await send(`/v1/chat/completions?key=${gateway.key}`);
     expect(inUrl.status).to.equal(401);
-    expect(inUrl.text).to.include('URLs end up in logs').and.not.include(gateway.key);
+    expect(inUrl.text).to.include('URLs are logged').and.not.include(gateway.key);
     // Rejected even if the same key is also in its right place: the client must learn of its mistake.
     expect((await send(`/v1/chat/completions?key=${gateway.key}`, { 'x-api-key': gateway.key })).status).to.equal(401);
   });

@@ -107,7 +107,7 @@ describe('a gateway that is shut down', () => {
       expect((await gateway.post('/own', { stream })).status).to.equal(200);
       await upstream.request(0);
       await gateway.stop();
-      expect(gateway.logText()).to.include('ended by shutting_down').and.not.to.include('closes although');
+      expect(gateway.logText()).to.include('ended by shutting_down').and.not.to.include('closing, although');
       const store = await openSqlite({ folder });
       try {
         expect(await store.ledger.balance('local')).to.include({ held: 0, spent: stream ? 8 : 6 });

@@ -213,10 +213,10 @@ describe('an update of the models', () => {
     ['a redirect', () => answer(302, '', { location: 'http://127.0.0.1:9/models.json' }), /302|not JSON/],
     ['an error', () => answer(500, 'no'), /it returned status 500/],
     ['100 MB', () => big, /more than 16 MiB/],
-    ['another document', () => answer(200, { hello: 'world' }), /cannot be used/],
-    ['a negative price', () => bad({ input: -1, output: 1 }), /cannot be used: vendors/],
-    ['a price that is text', () => bad({ input: '1', output: 1 }), /cannot be used: vendors/],
-    ['a price without output', () => bad({ input: 1 }), /cannot be used: vendors/],
+    ['another document', () => answer(200, { hello: 'world' }), /is invalid/],
+    ['a negative price', () => bad({ input: -1, output: 1 }), /is invalid: vendors/],
+    ['a price that is text', () => bad({ input: '1', output: 1 }), /is invalid: vendors/],
+    ['a price without output', () => bad({ input: 1 }), /is invalid: vendors/],
     [
       'a gap in time',
       () =>
@@ -227,7 +227,7 @@ describe('an update of the models', () => {
       /the price of openai\/gpt-7 leaves a gap: there is no price from 2027-01-01 to 2027-02-01/,
     ],
     ['an older edition', () => answer(200, tableOf({}, { version: 1 })), /has the version 1, older than \d+ in use/],
-    ['a name that writes into a terminal', () => answer(200, tableOf({ 'gpt\u001b[2J': ROW })), /cannot be used/],
+    ['a name that writes into a terminal', () => answer(200, tableOf({ 'gpt\u001b[2J': ROW })), /is invalid/],
   ];
   for (const [title, hostile, reason] of HOSTILE)
     it(`refuses a table that is ${title}, and changes nothing (E16)`, async () => {
@@ -243,10 +243,10 @@ describe('an update of the models', () => {
     });
 
   const LISTS: readonly (readonly [title: string, pricing: object, reason: RegExp])[] = [
-    ['a price that is text', { pricing: { prompt: 'cheap', completion: '1' } }, /list of openrouter cannot be used/],
-    ['a negative price', { pricing: { prompt: '-0.5', completion: '1' } }, /list of openrouter cannot be used/],
-    ['an end that is no day', { expiration_date: 'soon' }, /list of openrouter cannot be used/],
-    ['a negative context', { context_length: -5 }, /list of openrouter cannot be used/],
+    ['a price that is text', { pricing: { prompt: 'cheap', completion: '1' } }, /list of openrouter is invalid/],
+    ['a negative price', { pricing: { prompt: '-0.5', completion: '1' } }, /list of openrouter is invalid/],
+    ['an end that is no day', { expiration_date: 'soon' }, /list of openrouter is invalid/],
+    ['a negative context', { context_length: -5 }, /list of openrouter is invalid/],
   ];
   for (const [title, facts, reason] of LISTS)
     it(`refuses a vendor’s list with ${title}, accepts the others, and continues (E16)`, async () => {
@@ -274,6 +274,6 @@ describe('an update of the models', () => {
         (error: Error) => error.message,
       );
     expect(await refused({ table: 'http://prices.example/models.json' })).to.include('is not an https URL');
-    expect(await refused({ refresh: '24h' })).to.include('has no address');
+    expect(await refused({ refresh: '24h' })).to.include('has no effect without `table`');
   });
 });

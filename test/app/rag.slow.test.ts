@@ -129,7 +129,7 @@ describe('the knowledge base over HTTP', () => {
     const warnings = () => gateway?.logs.filter((line) => line['source'] === 'broken.pdf') ?? [];
     await until('the file is named', () => warnings().length > 0);
     expect(warnings()).to.have.length(1);
-    expect(warnings()[0]?.['reason']).to.match(/not a PDF/);
+    expect(warnings()[0]?.['reason']).to.match(/not a readable PDF/);
   });
 
   it('persists after a restart, without being rebuilt', async () => {
@@ -299,11 +299,11 @@ describe('the knowledge base over HTTP', () => {
   });
 
   const REFUSED: readonly (readonly [folder: string, why: RegExp])[] = [
-    ['./nothing-here', /is no folder/],
-    ['./tollgate.config.json', /is no folder/],
-    ['.', /a folder of their own/],
-    ['..', /a folder of their own/],
-    ['./data', /a folder of their own/],
+    ['./nothing-here', /is not a folder/],
+    ['./tollgate.config.json', /is not a folder/],
+    ['.', /to a separate folder/],
+    ['..', /to a separate folder/],
+    ['./data', /to a separate folder/],
   ];
   for (const [given, why] of REFUSED) {
     it(`cannot be built from the folder ${given}, and the gateway does not start`, async () => {

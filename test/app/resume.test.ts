@@ -375,7 +375,7 @@ describe('an interrupted stream, of an account whose balance covers one response
       expect(wordsOf(frames), text).to.equal('Grü');
       expect(frames.at(-1)?.error?.code, text).to.equal('provider_unavailable');
       expect(second.requests).to.have.lengthOf(0);
-      expect(gateway.logText()).to.include('could not go on at another target');
+      expect(gateway.logText()).to.include('could not be resumed at another target');
       expect(await settledBooks(gateway.url, gateway.key)).to.include({ held: 0, spent: 8 });
       // With more money the stream is resumed.
       await gateway.command('accounts', 'credit', 'local', '1');

@@ -47,7 +47,7 @@ function fullRedis(): Unwritable {
   return {
     title: 'the memory of redis is full',
     missing: REDIS_SERVER === undefined ? 'redis is not installed' : undefined,
-    says: /redis store is full: it has reached its maxmemory/,
+    says: /redis store is full: it reached its maxmemory/,
     make: async () => {
       running = await startRedisServer();
       return running.url;

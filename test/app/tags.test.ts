@@ -68,7 +68,7 @@ describe('tags of calls', () => {
       const response = await gateway.post(path, body, headers);
       expect(response.status).to.equal(400);
       expect(await response.text())
-        .to.include('is no value of the tag')
+        .to.include('is not an allowed value of the tag')
         .and.to.include('search, ads');
       expect(gateway.logs.some((line) => line['of'] === id)).to.equal(false);
     });

@@ -136,7 +136,7 @@ describe('operators’ commands for targets', () => {
       ['pair', 'It is an alias; use one of its targets, a/m, b/m.'],
       ['nowhere/m', 'List them with "tollgate models providers"'],
       ['nowhere', 'Target or provider "nowhere" not found'],
-      ['x'.repeat(400), 'There is no target or provider'],
+      ['x'.repeat(400), 'Target or provider'],
     ] as const) {
       const { status, body } = await operator.order(name, 'drain');
       expect([status, body.error.code], name).to.deep.equal([404, 'not_found']);

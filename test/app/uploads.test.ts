@@ -204,7 +204,7 @@ describe('uploads of real clients', () => {
 
   it('G30: a form without a file, or with an empty one, is refused', async () => {
     const none = Buffer.from(`${fieldsOf(upload)}--${BOUNDARY}--\r\n`);
-    expect((await send('/v1/audio/transcriptions', none)).text).to.include('The form has no file');
+    expect((await send('/v1/audio/transcriptions', none)).text).to.include('The form must have a non-empty file');
     const empty = form(fieldsOf(upload), `${DISPOSITION}"file"; filename="a.wav"`, Buffer.alloc(0));
     expect(await send('/v1/audio/transcriptions', empty)).to.have.property('status', 400);
   });

@@ -74,7 +74,7 @@ describe('data read by operators', () => {
       const { body } = await call('GET', path);
       const { status, body: refused } = await call(method, path, { ...body, [field]: value });
       expect([status, refused.error.param], path).to.deep.equal([400, field]);
-      expect(refused.error.message).to.match(/only read here.*leave it out/);
+      expect(refused.error.message).to.match(/read-only.*Remove it/);
     }
     const { body } = await call('GET', `/keys/${key}`);
     const budgets = [{ ...body.budgets[0], left_usd: '1000.00' }];

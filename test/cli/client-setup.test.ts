@@ -39,7 +39,7 @@ describe('tollgate init --client', () => {
         '',
       ].join('\n'),
     );
-    expect(err).to.include('tollgate keys create').and.not.to.include('Put a model');
+    expect(err).to.include('tollgate keys create').and.not.to.include('Replace provider/model');
   });
 
   it('uses the first alias if none has a name known to the client', async () => {

@@ -85,7 +85,7 @@ describe('a start that fails', () => {
     const port = typeof address === 'object' && address ? address.port : 0;
     const text = await startAt('127.0.0.1', port);
     other.close();
-    expect(text).to.match(/^69 .*EADDRINUSE[\s\S]*choose one with --port/);
+    expect(text).to.match(/^69 .*EADDRINUSE[\s\S]*Set another one with --port/);
   });
 
   it('reports an address of another machine, and exits with 69', async () => {

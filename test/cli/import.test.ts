@@ -354,9 +354,9 @@ describe('the import from another gateway', () => {
       [['litellm', path.join(folder, 'gone.yaml')], /does not exist/],
       [['litellm'], /the file of LiteLLM is missing/],
       [['helicone', 'x.yaml'], /import from "helicone" is not supported/],
-      [['litellm', empty], /names no vendor/],
+      [['litellm', empty], /has no vendor/],
       [['litellm', broken], /broken\.yaml:\d+:\d+ /],
-      [['bifrost', list], /holds no map/],
+      [['bifrost', list], /map of settings/],
       [['bifrost', FIXTURES], /has no configuration of Bifrost/],
     ];
     const out = path.join(folder, 'never');

@@ -109,7 +109,7 @@ describe('signing in with `tollgate login`', function () {
     const refused = await login('refuse', '--json');
     expect(refused.code).to.equal(77);
     expect(JSON.parse(refused.stdout)).to.deep.include({ ok: false });
-    expect(refused.stdout).to.include('refused on the page');
+    expect(refused.stdout).to.include('denied on the page');
     expect((await runCli(['token'], home)).code).to.equal(77);
   });
 
@@ -123,7 +123,7 @@ describe('signing in with `tollgate login`', function () {
   it('reports the problem of a URL', async () => {
     const cases: readonly (readonly [string, number, string])[] = [
       ['http://gateway.example', 2, 'do not go over http:// to another machine'],
-      ['https://ann:secret@gateway.example', 2, 'not the address of a gateway'],
+      ['https://ann:secret@gateway.example', 2, 'not a valid gateway URL'],
       [`http://127.0.0.1:${await freePort()}`, 69, 'does not respond (ECONNREFUSED)'],
       [`${rig.origin}/v1`, 2, 'sign-in is not available at'],
       [rig.origin.replace('127.0.0.1', 'localhost'), 2, `tollgate users login ${rig.origin}`],

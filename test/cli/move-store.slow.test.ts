@@ -158,10 +158,10 @@ describeWith('moving a store', { postgres: POSTGRES, initdb: INITDB, redis: REDI
     const text = await readFile(path.join(folder, 'first'), 'utf8');
     const empty = `sqlite:${path.join(folder, 'three')}`;
     for (const [title, changed, words] of [
-      ['cut', text.slice(0, -200), /cut off or changed|is not JSON/],
-      ['line', text.split('\n').toSpliced(3, 1).join('\n'), /cut off or changed/],
-      ['money', text.replace(/"balance":\d+/, '"balance":1'), /cut off or changed/],
-      ['word', text.replace('"reason":"credit"', '"reason":"gift!!"'), /cut off or changed/],
+      ['cut', text.slice(0, -200), /truncated or changed|is not JSON/],
+      ['line', text.split('\n').toSpliced(3, 1).join('\n'), /truncated or changed/],
+      ['money', text.replace(/"balance":\d+/, '"balance":1'), /truncated or changed/],
+      ['word', text.replace('"reason":"credit"', '"reason":"gift!!"'), /truncated or changed/],
       ['form', text.replace('"tollgate_export":1', '"tollgate_export":2'), /form is not 1/],
       ['other', '{"hello":1}\n{}\n', /it is not an export/],
       ['nothing', '', /cannot be read/],

@@ -192,7 +192,7 @@ describe('tollgate start', () => {
     expect(code).to.equal(69);
     expect(stderr)
       .to.match(/cannot listen/)
-      .and.match(/choose one with --port/);
+      .and.match(/Set another one with --port/);
   });
 
   it('X07 logs an uncaught rejection of a plugin with its name, and continues', async () => {

@@ -264,7 +264,7 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
   {
     title: 'an address with a port',
     text: 'server:\n  host: localhost:80\n',
-    says: '2:9 server.host: must be an address',
+    says: '2:9 server.host: must be an IP address',
   },
   {
     title: 'several workers on a store of one process',

@@ -208,8 +208,8 @@ describe('warnings about how a gateway listens', () => {
     const at = (days: number): string | undefined =>
       certificateWarnings({ tls: withTls }, Date.now() + days * day)[0]?.message;
     expect(at(2)).to.include('expired on');
-    expect(at(0)).to.include('ends on');
-    expect(at(-5)).to.include('begins on');
-    expect(messages({ tls: withTls }).join()).to.include('ends on');
+    expect(at(0)).to.include('expires on');
+    expect(at(-5)).to.include('not valid before');
+    expect(messages({ tls: withTls }).join()).to.include('expires on');
   });
 });

@@ -72,7 +72,7 @@ describe('compacted conversations', () => {
 
     for (const [model, words] of [
       [MODEL_OF.anthropic, 'input[1]'],
-      [MODEL_OF.mistral, 'has it itself'],
+      [MODEL_OF.mistral, 'is not supported by the provider'],
     ] as const) {
       const refused = await askResponse(rig, { model, input });
       expect(refused.status).to.equal(400);

@@ -29,7 +29,7 @@ describeWith('postgres store', { postgres: POSTGRES, initdb: INITDB }, () => {
     it(`refuses to open with a ${title} that does not exist, without revealing the URL`, async () => {
       const error = await openPostgres({ url: change(server.url) }).catch((reason) => reason);
       expect(error.code).to.equal('store_unavailable');
-      expect(error.message).to.match(/refuses the user, password or database/);
+      expect(error.message).to.match(/rejects the user, password or database/);
       expect(error.message).not.to.match(/127\.0\.0\.1|nobody/);
     });
   }

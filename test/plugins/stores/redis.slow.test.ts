@@ -18,7 +18,7 @@ describeWith('redis store', { 'redis-server': REDIS_SERVER }, () => {
     for (const wrong of [url('wrong'), server.url]) {
       const error = await openRedis({ url: wrong }).catch((reason) => reason);
       expect(error.code).to.equal('store_unavailable');
-      expect(error.message).to.match(/refuses the user, password or database/);
+      expect(error.message).to.match(/rejects the user, password or database/);
       expect(error.message).not.to.match(/127\.0\.0\.1|wrong/);
     }
     const store = await openRedis({ url: url('right') });

@@ -163,9 +163,9 @@ describe('the medical rules', () => {
   });
 
   it('are read from a condition that cannot be mistaken', () => {
-    expect(() => parseCondition('~8')).to.throw('cannot be read');
-    expect(() => parseCondition('chest ~near')).to.throw('cannot be read');
-    expect(() => parseCondition('glucose #low..9')).to.throw('no range');
+    expect(() => parseCondition('~8')).to.throw('is invalid');
+    expect(() => parseCondition('chest ~near')).to.throw('is invalid');
+    expect(() => parseCondition('glucose #low..9')).to.throw('not a range');
   });
 });
 

@@ -46,7 +46,7 @@ describe('the indexer of the knowledge base', () => {
       }, watchMs);
       await until('words are indexed', () => index.sources('bananas').length === 1);
       await until('the passages are embedded', () => index.reader.vectors('m', 0, 9).length === 2);
-      const waiting = log.lines.filter(({ message }) => message.includes('wait for their embeddings'));
+      const waiting = log.lines.filter(({ message }) => message.includes('embeddings of passages are pending'));
       expect(waiting.at(-1)?.fields).to.deep.equal({ reason: 'provider_unavailable: down' });
     });
   }

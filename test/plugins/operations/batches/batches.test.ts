@@ -292,7 +292,7 @@ describe('batches at vendors', () => {
       expect(vendor.asked(asked + query), asked).to.equal(1);
     const other = { ...line('a', { input: 'Hi', model: 'older/gpt-5.5-batch' }, '/v1/responses') };
     delete other.body.messages;
-    expect((await failure(upload(client, [other]))).message).to.match(/Line 1: .*no batches/);
+    expect((await failure(upload(client, [other]))).message).to.match(/Line 1: .*does not support batches/);
   });
 
   it('without results at Azure have none, and cost nothing', async () => {

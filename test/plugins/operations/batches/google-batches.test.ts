@@ -206,7 +206,7 @@ describe('batches at Google', () => {
     expect(dear.status).to.equal(403);
     const { api_key } = await gateway.command<Loose>('keys', 'create', '--user', 'any');
     const other = await post(api_key, [good], 'echo/echo');
-    expect(((await other.json()) as Loose).error.message).to.include('takes no batches');
+    expect(((await other.json()) as Loose).error.message).to.include('does not support batches');
     const file = await gateway.post(
       '/v1beta/models/gemini/gemini-3.8-flash:batchGenerateContent',
       { batch: { displayName: 'x', inputConfig: { fileName: 'files/abc' } } },
