@@ -52,7 +52,6 @@ export function streamGemini(context: DialectContext<GeminiBody>): DialectStream
   const pushChoice = (choice: ChunkChoice): readonly WrittenCandidate[] => writerOf(choice.index).push(choice);
   /** One element for all candidates, or one for each call: SDKs read only the last call of an element. */
   const writeAll = (written: readonly WrittenCandidate[]): string => {
-    if (written.length === 0) return '';
     const elements = written.some(({ content }) => callsIn(content.parts) > 1)
       ? written.flatMap(splitByCall).map((one) => [one])
       : [written];
@@ -65,7 +64,8 @@ export function streamGemini(context: DialectContext<GeminiBody>): DialectStream
     push(chunk: ChatChunk) {
       model = chunk.model;
       if (chunk.usage) usage = usageOf(chunk.usage);
-      return writeAll(chunk.choices.flatMap(pushChoice));
+      const written = chunk.choices.flatMap(pushChoice);
+      return written.length === 0 ? '' : writeAll(written);
     },
     end() {
       const last = [...candidates.values()].map((writer) => writer.end());
