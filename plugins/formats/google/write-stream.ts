@@ -50,11 +50,11 @@ export function streamGemini(context: DialectContext<GeminiBody>): DialectStream
     responseId: context.id,
   });
   const pushChoice = (choice: ChunkChoice): readonly WrittenCandidate[] => writerOf(choice.index).push(choice);
-  /** One element for all candidates, or one for each call: SDKs read only the last call of an element. */
+  /** One element for all candidates, after one for each call but the last: SDKs read only the last call of an element. */
   const writeAll = (written: readonly WrittenCandidate[]): string => {
-    const elements = written.some(({ content }) => callsIn(content.parts) > 1)
-      ? written.flatMap(splitByCall).map((one) => [one])
-      : [written];
+    const parts = written.map(splitByCall);
+    const before = parts.flatMap((pieces) => pieces.slice(0, -1)).map((piece) => [piece]);
+    const elements = [...before, parts.flatMap((pieces) => pieces.slice(-1))];
     return elements.map((element) => frames.frame(responseOf(element))).join('');
   };
 
@@ -96,6 +96,7 @@ function callsIn(parts: readonly GeminiPart[]): number {
 /** Candidates with at most one call each. The last one has the end of the candidate. */
 function splitByCall(candidate: WrittenCandidate): readonly WrittenCandidate[] {
   const { content, index } = candidate;
+  if (callsIn(content.parts) <= 1) return [candidate];
   const groups: GeminiPart[][] = [];
   for (const part of content.parts) {
     const group = groups.at(-1);
