@@ -56,7 +56,7 @@ describe('keys on the admin API', () => {
         const { status, body: answer } = await call('POST', '/keys', body);
         expect(status).to.equal(400);
         expect(answer.error).to.include({ code: 'invalid_request', param: field });
-        expect(answer.error.message).to.match(/invisible character U\+[0-9A-F]{4},/);
+        expect(answer.error.message).to.match(/invisible character U\+[0-9A-F]{4}\./);
       }
       const refused = await gateway.command('keys', 'create', '--user', id).then(
         () => undefined,

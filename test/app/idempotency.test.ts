@@ -256,7 +256,7 @@ describe('a request with an Idempotency-Key', () => {
     expect(await (await post('/v1/chat/completions', body, headers)).text()).to.include('xxxx');
     const second = await post('/v1/chat/completions', body, headers);
     expect(second.status).to.equal(409);
-    expect(await second.text()).to.include('too large to be kept');
+    expect(await second.text()).to.include('too large to store');
     await rig.expectOrder(mark, 2, USAGE_COST);
   });
 

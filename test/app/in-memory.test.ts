@@ -157,7 +157,7 @@ describe('a gateway in memory', () => {
     [
       'a plugin twice',
       { config: {}, plugins: [guard, guard] },
-      /plugins \[1\]: is the policy plugin "guard", as is plugins\[0\]/,
+      /plugins \[1\]: is a duplicate of plugins\[0\]: the policy plugin "guard"/,
     ],
     [
       'an option that a given plugin does not have',

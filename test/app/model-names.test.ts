@@ -61,7 +61,7 @@ describe('the names of models', () => {
 
   it('that several providers list are 404 with the name of each', async () => {
     expect(await askFor('/v1/chat/completions', 'both')).to.equal(
-      '404 More than one provider has a model "both": write "local/both" or "other/both".',
+      '404 More than one provider has a model "both". Use "local/both" or "other/both".',
     );
   });
 

@@ -53,7 +53,7 @@ describe('notices by mail', () => {
       ...{ from: 'gateway@example.com', to: ['ops@example.com', 'boss@example.com'] },
       ...{ isEncrypted: true, credential: `tollgate:${PASSWORD}` },
     });
-    expect(got?.data).to.include('Subject: [Tollgate] Target a/m is left alone');
+    expect(got?.data).to.include('Subject: [Tollgate] Target a/m is unhealthy');
     expect(got?.data).to.match(/^error: 401$/m);
     expect(got?.data).to.match(/^Auto-Submitted: auto-generated$/im);
     expect(server.inTheClear.map((line) => line.split(' ')[0])).to.deep.equal(['EHLO', 'STARTTLS']);

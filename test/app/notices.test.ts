@@ -47,7 +47,7 @@ describe('notices', () => {
     for (let n = 0; n < 6; n++) expect(await ask('both')).to.include({ by: 'b' });
     const [opened] = await receiver.verified('target.opened', SECRET);
     expect(opened).to.include({ provider: 'a', targets: 'a/m', cause: 'failures', error: '500' });
-    expect(opened?.['text']).to.equal('Target a/m is left alone: its recent calls failed (500)');
+    expect(opened?.['text']).to.equal('Target a/m is unhealthy: its recent calls failed (500)');
     expect(opened?.['request_id']).to.match(/^req_/);
     vendors['a']?.script(fine);
     const [closed] = await eventually(async () => {
@@ -56,7 +56,7 @@ describe('notices', () => {
       return receiver.verified('target.closed', SECRET);
     });
     expect(closed).to.include({ provider: 'a', targets: 'a/m' });
-    expect(closed?.['text']).to.include('Target a/m works again');
+    expect(closed?.['text']).to.include('Target a/m is healthy again');
   });
 
   it('are combined for targets of one provider that fail together', async () => {
@@ -66,7 +66,7 @@ describe('notices', () => {
     expect((await ask('a/one')).status).to.equal(503);
     const [opened] = await receiver.verified('target.opened', SECRET);
     expect(opened).to.include({ provider: 'a', cause: 'credential', error: '401' });
-    expect(opened?.['text']).to.match(/^3 targets of a are left alone: it rejects the gateway’s key/);
+    expect(opened?.['text']).to.match(/^3 targets of a are unhealthy: its API key was rejected/);
   });
 
   it('contain neither the vendor’s message nor markup', async () => {

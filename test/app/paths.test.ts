@@ -147,7 +147,7 @@ describe('the path of a request to a gateway', () => {
   it('E53: a base URL that ends at the models returns it with the methods of that path', async () => {
     const { status, code, message } = await ask('POST', '/v1/models/v1/chat/completions');
     expect([status, code]).to.deep.equal([405, 'method_not_allowed']);
-    expect(message).to.include('it takes GET, HEAD.').and.to.include(`Did you mean /v1/chat/completions? ${V1}`);
+    expect(message).to.include('Use GET, HEAD.').and.to.include(`Did you mean /v1/chat/completions? ${V1}`);
     expect((await ask('DELETE', '/v1/chat/completions')).message).to.not.include('Did you mean');
   });
 

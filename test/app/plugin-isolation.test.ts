@@ -63,7 +63,7 @@ describe('E66: an optional plugin', () => {
         'broken: could not be set up and is not loaded; the log has the reason',
       );
       expect(
-        gateway.logs.filter(({ plugin, msg }) => plugin === 'broken' && /left out/.test(String(msg))),
+        gateway.logs.filter(({ plugin, msg }) => plugin === 'broken' && /is not loaded/.test(String(msg))),
       ).to.have.length(1);
     });
 
@@ -125,7 +125,7 @@ describe('E66: an optional plugin', () => {
     const { terminal, out } = captureTerminal();
     const config = path.join(gateway.folder, 'tollgate.config.json');
     await listPlugins({ terminal, globals: { config, json: false }, args: [], options: {} });
-    expect(out()).to.include('broken is left out: plugin "broken": setup failed: no /secret/folder');
+    expect(out()).to.include('broken is not loaded: plugin "broken": setup failed: no /secret/folder');
   });
 });
 
@@ -159,7 +159,7 @@ describe('E66: a package with version requirements', () => {
     expect(await messageOf({ peerDependencies: { tollgate: '^7.1.0' } })).to.include(
       `policies.acme: the plugin "tollgate-plugin-acme" requires Tollgate ^7.1.0, but this is ${VERSION}. Install a plugin version for Tollgate ${VERSION}, or the Tollgate version that it requires.`,
     );
-    expect(await messageOf({ engines: { tollgate: '>=9' } })).to.include('made for Tollgate >=9');
+    expect(await messageOf({ engines: { tollgate: '>=9' } })).to.include('requires Tollgate >=9');
     expect(await messageOf({ engines: { node: '<18' } })).to.include(
       `requires Node.js <18, but this is ${process.versions.node}. Install a plugin version for Node.js`,
     );

@@ -165,8 +165,8 @@ describe('the scopes of operators', () => {
 
   it('are refused by name if the role or scope is unknown', async () => {
     for (const [words, right] of [
-      [['--scope', 'metrics:write'], /--scope takes metrics:read, /],
-      [['--role', 'root'], /--role takes viewer, billing, operator, team, admin/],
+      [['--scope', 'metrics:write'], /--scope must be a comma-separated list of metrics:read, /],
+      [['--role', 'root'], /--role must be one of viewer, billing, operator, team, admin/],
       [['--admin', '--role', 'viewer'], /--admin/],
     ] as const)
       expect(String(await make(...words).catch((error: unknown) => error))).to.match(right);

@@ -91,7 +91,10 @@ describe('operators’ commands for targets', () => {
     expect(rig.countOf('c')).to.equal(before);
     expect(await operator.stateOf('c/m'), 'a configured target that nobody called').to.equal('drained');
     const { status, body } = await operator.order('c/m', 'undrain');
-    expect([status, body.error.message]).to.deep.equal([409, 'The whole provider "c" is drained: undrain that.']);
+    expect([status, body.error.message]).to.deep.equal([
+      409,
+      'The whole provider "c" is drained. Undrain the provider.',
+    ]);
     await operator.order('c', 'undrain');
     expect(await rig.ask('nick')).to.include({ status: 200, by: 'c' });
   });

@@ -124,7 +124,7 @@ function isFailing({ state, cause, openUntil = 0 }: TargetReport, now: number): 
 const WHY: Readonly<Record<string, string>> = Object.freeze({
   failures: 'its recent calls failed',
   rate_limit: 'its rate limit is reached',
-  credential: 'it rejects the gateway’s key',
+  credential: 'its API key was rejected',
 });
 
 /** Maximum targets named per provider. */
