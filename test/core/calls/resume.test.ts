@@ -72,9 +72,9 @@ describe('the seam between two targets’ texts', () => {
 
   it('ends on a mismatch: another text in place of the repetition, and an undeclared repetition', () => {
     const long = 'x'.repeat(40);
-    expect(() => joined('Hello', ['Hell', ' no'], { echoes: true })).to.throw('does not fit');
-    expect(() => joined('Hello', ['Hel'], { echoes: true })).to.throw('does not fit');
-    expect(() => joined(long, [long, ' more'])).to.throw('does not fit');
+    expect(() => joined('Hello', ['Hell', ' no'], { echoes: true })).to.throw('did not resume the partial response');
+    expect(() => joined('Hello', ['Hel'], { echoes: true })).to.throw('did not resume the partial response');
+    expect(() => joined(long, [long, ' more'])).to.throw('did not resume the partial response');
     expect(joined(long, [long.slice(1)])).to.equal(long.slice(1));
   });
 

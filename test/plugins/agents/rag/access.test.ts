@@ -101,7 +101,7 @@ describe('the access rules of the knowledge base', () => {
       .to.throw('access.a.keys.0 contains a whole API key')
       .with.property('message')
       .that.does.not.include('bbb');
-    expect(() => checkRules({ a: { everybody: true, users: ['u'] } }, [])).to.throw('names everybody, and users too');
+    expect(() => checkRules({ a: { everybody: true, users: ['u'] } }, [])).to.throw('combines everybody with users');
   });
 
   describe('in an index', () => {
