@@ -183,7 +183,10 @@ export async function postGarbage(
       const { message, param, code } = readError(door.dialect, response.status, JSON.parse(said));
       tally.refused += 1;
       if (response.status !== 400) return;
-      const isPlaced = param !== null || /`[^`]+`|\b\w+(?:\[\d+\]|\.\w+)+|"[^"]+"|\b\w+ must\b/.test(message);
+      // A vendor's own rule comes in the vendor's own words, after its name.
+      const isOfVendor = /^[a-z]+: /.test(message);
+      const isPlaced =
+        isOfVendor || param !== null || /`[^`]+`|\b\w+(?:\[\d+\]|\.\w+)+|"[^"]+"|\b\w+ must\b/.test(message);
       if (isPlaced) tally.placed += 1;
       // A body that is not an object has no place.
       const isObjectBody = kind === 'body' && isObject(JSON.parse(String(body)));
