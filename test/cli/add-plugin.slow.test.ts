@@ -132,7 +132,7 @@ describe('tollgate plugins add', () => {
         env: online,
       });
       expect(stderr).to.match(
-        /provenance +attested \(https:\/\/slsa\.dev\/provenance\/v1\), to be verified by npm audit/,
+        /provenance +attested \(https:\/\/slsa\.dev\/provenance\/v1\); verify it with npm audit signatures/,
       );
       expect(code).to.equal(0);
       expect(JSON.parse(read(project, 'package.json'))).to.have.nested.property(

@@ -184,7 +184,7 @@ describe('the command line', () => {
     const first = await runCli(['init'], fresh);
     expect(first.code).to.equal(0);
     expect(readFileSync(path.join(fresh, '.env.example'), 'utf8')).to.match(/^OPENAI_API_KEY=$/m);
-    expect((await runCli(['check'], fresh)).stdout).to.match(/^tollgate\.config\.yaml is fine/);
+    expect((await runCli(['check'], fresh)).stdout).to.match(/^tollgate\.config\.yaml is valid: /);
     expect(existsSync(path.join(fresh, 'data')), 'check opens no store').to.equal(false);
     writeFileSync(path.join(fresh, 'tollgate.config.yaml'), 'providers: { echo: {} }\n');
     const second = await runCli(['init'], fresh);
@@ -254,7 +254,7 @@ describe('tollgate chat', () => {
     const { code, stdout, stderr } = await runCli(['chat', 'openai/gpt-5', 'hi'], folder);
     expect({ code, stdout }).to.deep.equal({ code: 69, stdout: '' });
     expect(stderr).to.match(/^error {2}The provider "openai" has no API key/);
-    expect(stderr).to.include('`apiKey` in its configuration, usually from the environment variable OPENAI_API_KEY.');
+    expect(stderr).to.include('`apiKey` in the configuration, usually from the environment variable OPENAI_API_KEY.');
   });
 
   it('names the variable that a provider’s key usually comes from', async () => {

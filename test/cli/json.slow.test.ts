@@ -42,10 +42,9 @@ const OTHERS: readonly string[] = [
 
 const CASES: Readonly<Record<string, Case>> = {
   ...Object.fromEntries(
-    ['check', 'reload', 'status', 'targets', 'providers', 'plugins', 'config print', 'console'].map((name) => [
-      name,
-      NONE,
-    ]),
+    ['check', 'reload', 'status', 'targets', 'providers', 'plugins', 'config', 'config print', 'console'].map(
+      (name) => [name, NONE],
+    ),
   ),
   'plugins new': { good: ['my-crate', '--kind', 'policy'], bad: ['my-crate'] },
   top: { good: ['--once'], bad: ['now'] },
@@ -191,7 +190,9 @@ describe('every command of tollgate', function () {
   it('also reads an option of its parent command', async () => {
     const { code, stdout } = await runInProcess(['models', 'update', '--provider', 'nobody'], config, true);
     expect(code).to.equal(2);
-    expect(JSON.parse(stdout)).to.have.nested.property('error.message').that.includes('no provider "nobody"');
+    expect(JSON.parse(stdout))
+      .to.have.nested.property('error.message')
+      .that.includes('provider "nobody" not found in the configuration');
   });
 
   it('refuses sound on stdout together with --json', async () => {

@@ -122,7 +122,7 @@ describe('signing in with `tollgate login`', function () {
 
   it('reports the problem of a URL', async () => {
     const cases: readonly (readonly [string, number, string])[] = [
-      ['http://gateway.example', 2, 'do not go over http:// to another machine'],
+      ['http://gateway.example', 2, 'tokens are not sent over http:// to another machine'],
       ['https://ann:secret@gateway.example', 2, 'not a valid gateway URL'],
       [`http://127.0.0.1:${await freePort()}`, 69, 'does not respond (ECONNREFUSED)'],
       [`${rig.origin}/v1`, 2, 'sign-in is not available at'],
@@ -220,16 +220,16 @@ describe('`tollgate login` at a gateway that misbehaves', function () {
       ],
       [{ [METADATA]: [[502, {}]] }, 69, 'status 502'],
       [{ '/d': [[200, { ...code, verification_uri: 'https://evil.example/' }]] }, 1, 'another host'],
-      [{ '/d': [[200, { ...code, user_code: 'A\u001b[2J' }]] }, 69, 'no code'],
+      [{ '/d': [[200, { ...code, user_code: 'A\u001b[2J' }]] }, 69, 'returned no valid code'],
       [
         { '/d': [[429, { error: 'slow_down', error_description: 'Too many.\u001b[2J' }]] },
         69,
-        'refused: Too many.?[2J',
+        'rejected the request: Too many.?[2J',
       ],
       [{ '/d': [[200, { ...code, expires_in: 0.005 }]] }, 77, 'the code has expired'],
       [{ '/t': [[400, { error: 'expired_token' }]] }, 77, 'the code has expired'],
       [{ '/t': [[401, { error: 'invalid_client', error_description: 'Unknown program.' }]] }, 77, 'Unknown program.'],
-      [{ '/t': [[200, { access_token: 'a\nb', refresh_token: 'c', expires_in: 9 }]] }, 69, 'no token'],
+      [{ '/t': [[200, { access_token: 'a\nb', refresh_token: 'c', expires_in: 9 }]] }, 69, 'returned no valid token'],
     ];
     const usual = answers;
     for (const [other, exit, words] of cases) {
@@ -250,7 +250,7 @@ describe('`tollgate login` at a gateway that misbehaves', function () {
     age(home, origin, { renewAt: 1, endsAt: 2 });
     const over = await runCli(['token'], home);
     expect(over).to.include({ code: 69, stdout: '' });
-    expect(over.stderr).to.include('refused: Later.');
+    expect(over.stderr).to.include('rejected the request: Later.');
   });
 
   it('signs out locally when the gateway does not respond, and reports the remaining session there', async () => {

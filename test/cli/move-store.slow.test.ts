@@ -162,14 +162,18 @@ describeWith('moving a store', { postgres: POSTGRES, initdb: INITDB, redis: REDI
       ['line', text.split('\n').toSpliced(3, 1).join('\n'), /truncated or changed/],
       ['money', text.replace(/"balance":\d+/, '"balance":1'), /truncated or changed/],
       ['word', text.replace('"reason":"credit"', '"reason":"gift!!"'), /truncated or changed/],
-      ['form', text.replace('"tollgate_export":1', '"tollgate_export":2'), /form is not 1/],
+      [
+        'form',
+        text.replace('"tollgate_export":1', '"tollgate_export":2'),
+        /format is not 1: it was written by Tollgate /,
+      ],
       ['other', '{"hello":1}\n{}\n', /it is not an export/],
       ['nothing', '', /cannot be read/],
     ] as const) {
       await writeFile(path.join(folder, title), changed);
       expect((await refusal(run(runImport, empty, title))).message, title).to.match(words);
     }
-    expect((await refusal(run(runImport, empty, 'not-there'))).message).to.include('is not there');
+    expect((await refusal(run(runImport, empty, 'not-there'))).message).to.match(/not-there does not exist$/);
     expect((await run(runImport, empty, 'first')).counts).to.include({ account: 3 });
   });
 

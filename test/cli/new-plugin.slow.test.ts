@@ -178,7 +178,7 @@ describe('tollgate plugins new', () => {
 describe('refusals of tollgate plugins new', () => {
   const folder = useTempFolder('new-plugin');
   const REFUSED: readonly (readonly [words: readonly string[], says: RegExp])[] = [
-    [['my-crate'], /the kind of the plugin is missing\n\s+Add --kind\. Kinds are agent, auth, /],
+    [['my-crate'], /the kind of the plugin is missing\n\s+Add --kind\. Use one of agent, auth, /],
     [['my-crate', '--kind', 'provder'], /"provder" is not a kind of plugin\n\s+Did you mean provider\?/],
     [['My Crate', '--kind', 'policy'], /"My Crate" is not a valid plugin name\n\s+Use 1 to 30 of a-z and 0-9/],
     [['../up', '--kind', 'policy'], /"\.\.\/up" is not a valid plugin name/],
@@ -186,7 +186,7 @@ describe('refusals of tollgate plugins new', () => {
     [['tollgate-plugin-crate', '--kind', 'policy'], /is the name of a package\n\s+Use the plugin name: crate\./],
     [['openai', '--kind', 'provider'], /a built-in provider "openai" exists/],
     [['pii', '--kind', 'guardrail'], /a built-in guardrail "pii" exists/],
-    [['taken', '--kind', 'policy'], /tollgate-plugin-taken exists already/],
+    [['taken', '--kind', 'policy'], /tollgate-plugin-taken already exists/],
   ];
   before(() => mkdirSync(path.join(folder, 'tollgate-plugin-taken')));
   for (const [words, says] of REFUSED)

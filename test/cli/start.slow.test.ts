@@ -118,7 +118,7 @@ describe('tollgate start', () => {
     const config = path.join(own, 'own file.json');
     writeFileSync(config, JSON.stringify({ providers: { echo: { models: ["it's"] } } }));
     const { banner, curl } = await start(own, ['--config', config]);
-    const make = /To make an API key:\n {2}(export TOLLGATE_API_KEY=.*)\n/.exec(banner)?.[1] ?? '';
+    const make = /To create an API key:\n {2}(export TOLLGATE_API_KEY=.*)\n/.exec(banner)?.[1] ?? '';
     expect(make).to.match(/keys create --user local --config/);
     // Node needs a loader to run from the sources.
     const env = { NODE_OPTIONS: `--import=${import.meta.resolve('tsx/esm')}` };

@@ -127,7 +127,9 @@ describe('the program with server.tls', function () {
     await eventually(async () => expect(lines('was not reloaded').join()).to.include('server.tls.key'));
     expect(await shown()).to.deep.equal([serialOf(second)]);
     await eventually(async () =>
-      expect((await requestTls(url, '/readyz', trust)).body).to.include('server.tls.key: names a file that holds no'),
+      expect((await requestTls(url, '/readyz', trust)).body).to.include(
+        'server.tls.key: is a file without a private key',
+      ),
     );
 
     const { stdout } = await promisify(execFile)('pgrep', ['-P', String(child.pid)]);
