@@ -154,7 +154,7 @@ function checkPair({ cert, key, ca }: Texts, passphrase: string | undefined, pla
     add('cert', 'is a file without a certificate', 'Use a PEM file that begins with “-----BEGIN CERTIFICATE-----”.');
   if (secret?.code !== undefined) add('key', ...describeKey(key ?? '', passphrase, place));
   if (!isAuthority)
-    add(place.ca, 'is a file without a certificates', 'Use a PEM file with the certificates of the authority.');
+    add(place.ca, 'is a file without certificates', 'Use a PEM file with the certificates of the authority.');
   if (problems.length > 0 || !certificate?.value || !secret?.value || cert === undefined || key === undefined)
     return problems;
   if (!certificate.value.checkPrivateKey(secret.value)) {
