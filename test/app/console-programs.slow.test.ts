@@ -84,7 +84,7 @@ describe('signed-in programs of people, in the console', function () {
     await page.getByText('claude_code').waitFor();
     await page.getByRole('button', { name: 'End the sign-in of claude_code' }).click();
     await page.getByRole('button', { name: 'End it' }).click();
-    await page.getByText('This person has no signed-in programs.').waitFor();
+    await page.getByText('This person is signed in with no program.').waitFor();
     expect(await worth()).to.equal(401);
   });
 });

@@ -105,7 +105,7 @@ describe('outgoing connections in a configuration', () => {
       'authorities that are none',
       ['tls: { ca: text.pem }'],
       [
-        '3:16 providers.acme.tls.ca: is a file without a certificates. Use a PEM file with the certificates of the authority.',
+        '3:16 providers.acme.tls.ca: is a file without certificates. Use a PEM file with the certificates of the authority.',
       ],
     ],
     [

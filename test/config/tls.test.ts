@@ -96,7 +96,7 @@ describe('server.tls of a configuration', () => {
       [
         '3:11 server.tls.cert: is a file without a certificate. Use a PEM file that begins with “-----BEGIN CERTIFICATE-----”.',
         '4:10 server.tls.key: is a file without a private key. Use a PEM file that begins with “-----BEGIN PRIVATE KEY-----”.',
-        '5:15 server.tls.clientCa: is a file without a certificates. Use a PEM file with the certificates of the authority.',
+        '5:15 server.tls.clientCa: is a file without certificates. Use a PEM file with the certificates of the authority.',
       ],
     ],
     [

@@ -16,7 +16,7 @@ const PAGES: Readonly<Record<string, RegExp>> = {
   ...Object.fromEntries(
     ['6-auth', '8-agent', '9-store', '10-operation', '11-dialect', 'secrets'].map((page) => [
       page,
-      /^installed tollgate-plugin-[\s\S]*^tollgate\.config\.yaml is fine: /m,
+      /^installed tollgate-plugin-[\s\S]*^tollgate\.config\.yaml is valid: /m,
     ]),
   ),
 };
