@@ -114,7 +114,7 @@ describe('the pages of the console, as an operator works with them', function ()
     expect(await ask()).to.equal(200);
     await page.getByText('$0.0081 of $0.02 a day').waitFor();
     expect([await ask(), await ask(), await ask()]).to.include(402);
-    await page.getByText('insufficient_balance').waitFor();
+    await page.getByText('insufficient_balance').first().waitFor();
     await page.getByText('$0.0243 of $0.02 a day').waitFor();
     await page.getByRole('link', { name: 'Look at it' }).first().click();
     await page.getByRole('dialog').getByText('raise it, or wait for its next period').waitFor();
